@@ -1,0 +1,1 @@
+"""Tandem's three services and what they share."""

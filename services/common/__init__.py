@@ -1,0 +1,1 @@
+"""What all services share: errors, deadlines, settings, lifecycle, telemetry, gRPC plumbing."""

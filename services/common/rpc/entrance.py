@@ -1,0 +1,195 @@
+"""The server interceptor: every call of ours enters and leaves through here.
+
+It authenticates, reads the budget, opens the server span, binds the log context,
+maps errors to status details, and sends `elapsed_ms` in the trailers.
+
+Streaming handlers are coroutines that `await context.write(...)`, never async
+generators: a cancelled call is cancelled where it awaits, inside the handler's
+own frames, so that `finally` blocks run at once and not when the garbage
+collector finds a suspended generator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import grpc
+import structlog
+from grpc.aio import AbortError
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from services.common.deadline import ELAPSED_KEY, Budget, BudgetLimits, parse_budget
+from services.common.errors import Internal, InvalidField, TandemError
+from services.common.rpc.call import Call, Principal, enter_call
+from services.common.rpc.status import rpc_status, status_of
+from services.common.telemetry import names
+
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+_log = structlog.get_logger()
+_tracer = trace.get_tracer("tandem.rpc")
+_MAX_ID_CHARS = 128
+
+
+class Admission(Protocol):
+    """Who may call, and how much time they get."""
+
+    def authenticate(self, method: str, metadata: Mapping[str, str]) -> Principal:
+        """Finds the caller.
+
+        Raises:
+            Unauthenticated: No valid credential.
+            PermissionDenied: Not this method.
+        """
+
+    def limits(self, principal: Principal) -> BudgetLimits:
+        """The caller's default and longest budget."""
+
+
+class Entrance(grpc.aio.ServerInterceptor):
+    """Wraps every method of our own packages; health and reflection pass untouched."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        handler = await continuation(details)
+        if handler is None or not details.method.startswith("/tandem."):
+            return handler
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+        inner = handler.unary_stream if handler.response_streaming else handler.unary_unary
+        return make(
+            self._wrap(details.method, inner),
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+
+    def _wrap(self, method: str, inner: Handler) -> Handler:
+        async def serve(request: Any, context: Any) -> Any:
+            received_at = time.monotonic()
+            pairs = tuple(context.invocation_metadata() or ())
+            carrier = {k: v for k, v in pairs if k in ("traceparent", "tracestate")}
+            service, _, name = method.lstrip("/").partition("/")
+            with _tracer.start_as_current_span(
+                f"{service}/{name}",
+                context=propagate.extract(carrier),
+                kind=SpanKind.SERVER,
+                attributes={
+                    names.RPC_SYSTEM: "grpc",
+                    names.RPC_SERVICE: service,
+                    names.RPC_METHOD: name,
+                },
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span:
+                return await self._serve(method, inner, request, context, pairs, received_at, span)
+
+        return serve
+
+    async def _serve(
+        self,
+        method: str,
+        inner: Handler,
+        request: Any,
+        context: Any,
+        pairs: tuple[tuple[str, Any], ...],
+        received_at: float,
+        span: trace.Span,
+    ) -> Any:
+        call: Call | None = None
+        status = grpc.StatusCode.OK
+        try:
+            call = self._admit(method, context, pairs, received_at)
+            enter_call(call)
+            structlog.contextvars.bind_contextvars(request_id=call.request_id)
+            span.set_attributes(_call_attributes(call))
+            result = await inner(request, context)
+            _send_trailers(context, call)
+            return result
+        except TandemError as error:
+            status = grpc.StatusCode[_code_name(error)]
+            span.set_attribute(names.ERROR_REASON, error.reason)
+            _send_trailers(context, call)
+            await context.abort_with_status(rpc_status.to_status(status_of(error)))
+        except AbortError:
+            raise
+        except asyncio.CancelledError:
+            status = _why_cancelled(call)
+            raise
+        except Exception:
+            status = grpc.StatusCode.INTERNAL
+            _log.exception("call_failed", method=method)
+            _send_trailers(context, call)
+            await context.abort_with_status(rpc_status.to_status(status_of(Internal())))
+        finally:
+            span.set_attribute(names.RPC_STATUS, status.value[0])
+            if status is not grpc.StatusCode.OK:
+                span.set_status(Status(StatusCode.ERROR, status.name))
+
+    def _admit(
+        self, method: str, context: Any, pairs: tuple[tuple[str, Any], ...], now: float
+    ) -> Call:
+        metadata = {key: value for key, value in pairs if isinstance(value, str)}
+        principal = self._admission.authenticate(method, metadata)
+        budget = parse_budget(
+            pairs,
+            native_remaining_s=context.time_remaining(),
+            limits=self._admission.limits(principal),
+            now=now,
+        )
+        return Call(
+            method=method,
+            request_id=_identifier(metadata, "x-request-id") or str(uuid.uuid4()),
+            session_id=_identifier(metadata, "x-session-id"),
+            principal=principal,
+            budget=budget,
+            metadata=metadata,
+        )
+
+
+def _identifier(metadata: Mapping[str, str], key: str) -> str:
+    value = metadata.get(key, "")
+    if len(value) > _MAX_ID_CHARS or not value.isprintable():
+        raise InvalidField(key, f"must be at most {_MAX_ID_CHARS} printable characters")
+    return value
+
+
+def _call_attributes(call: Call) -> dict[str, str | int]:
+    return {
+        names.REQUEST_ID: call.request_id,
+        names.TENANT: call.principal.tenant,
+        names.DEADLINE_MS: call.budget.deadline_ms,
+        names.ELAPSED_MS: call.budget.elapsed_ms,
+    }
+
+
+def _send_trailers(context: Any, call: Call | None) -> None:
+    if call is None:
+        return
+    elapsed = str(call.budget.total_elapsed_ms(time.monotonic()))
+    trailers = {**call.trailers, "x-request-id": call.request_id, ELAPSED_KEY: elapsed}
+    context.set_trailing_metadata(tuple(trailers.items()))
+
+
+def _why_cancelled(call: Call | None) -> grpc.StatusCode:
+    """gRPC cancels the task alike for a caller that left and a deadline that passed."""
+    if call is not None and _expired(call.budget):
+        return grpc.StatusCode.DEADLINE_EXCEEDED
+    return grpc.StatusCode.CANCELLED
+
+
+def _expired(budget: Budget) -> bool:
+    return budget.remaining_ms(time.monotonic()) <= 0
+
+
+def _code_name(error: TandemError) -> str:
+    return getattr(error, "remote_code", error.code).value  # type: ignore[no-any-return]

@@ -1,0 +1,123 @@
+"""How one service of ours calls another: channel, metadata, span, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from services.common.deadline import Budget
+from services.common.rpc.status import error_from_rpc
+from services.common.telemetry import names
+
+_tracer = trace.get_tracer("tandem.rpc")
+
+KEEPALIVE_MS = 20_000
+KEEPALIVE_TIMEOUT_MS = 5_000
+_COMMON_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+
+def server_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
+    """Options of every server of ours; it permits the keepalive that our channels use."""
+    return [
+        *_COMMON_OPTIONS,
+        ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.max_send_message_length", max_message_bytes),
+        # A second process on the same port would silently take half the calls.
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def open_channel(address: str, max_message_bytes: int) -> grpc.aio.Channel:
+    """An insecure channel: round robin, quick reconnect, no retries by gRPC itself.
+
+    Retries are owned by the cloud proxy alone, so that nothing is paid for twice.
+    """
+    return grpc.aio.insecure_channel(
+        address,
+        options=[
+            *_COMMON_OPTIONS,
+            ("grpc.lb_policy_name", "round_robin"),
+            ("grpc.enable_retries", 0),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1_000),
+            ("grpc.max_receive_message_length", max_message_bytes),
+            ("grpc.max_send_message_length", max_message_bytes),
+        ],
+    )
+
+
+@asynccontextmanager
+async def open_stream(
+    method: Any,
+    request: Any,
+    *,
+    name: str,
+    budget: Budget,
+    cap_ms: float,
+    request_id: str,
+    metadata: Sequence[tuple[str, str]] = (),
+) -> AsyncIterator[Any]:
+    """Opens a server stream with budget, trace and request id; cancels it on the way out.
+
+    Args:
+        method: A stub's unary-stream method.
+        request: The request message.
+        name: `package.Service/Method`, the span's name.
+        budget: The budget of the call being served.
+        cap_ms: Most time this call may take; also its native gRPC deadline.
+        request_id: Id of the routed request.
+        metadata: More pairs, such as credentials.
+
+    Raises:
+        RemoteError: The call failed; carries status, reason and retry delay.
+    """
+    now = time.monotonic()
+    span = _tracer.start_span(
+        name,
+        kind=SpanKind.CLIENT,
+        attributes={
+            names.RPC_SYSTEM: "grpc",
+            names.RPC_SERVICE: name.partition("/")[0],
+            names.RPC_METHOD: name.partition("/")[2],
+        },
+    )
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context=trace.set_span_in_context(span))
+    stream = method(
+        request,
+        timeout=cap_ms / 1000.0,
+        metadata=(
+            *budget.child_metadata(now, cap_ms),
+            ("x-request-id", request_id),
+            *((k, v) for k, v in carrier.items() if k in ("traceparent", "tracestate")),
+            *metadata,
+        ),
+    )
+    code = grpc.StatusCode.OK
+    try:
+        yield stream
+    except grpc.aio.AioRpcError as exc:
+        code = exc.code()
+        raise error_from_rpc(exc) from exc
+    except asyncio.CancelledError:
+        code = grpc.StatusCode.CANCELLED
+        raise
+    finally:
+        stream.cancel()
+        span.set_attribute(names.RPC_STATUS, code.value[0])
+        if code is not grpc.StatusCode.OK:
+            span.set_status(Status(StatusCode.ERROR, code.name))
+        span.end()

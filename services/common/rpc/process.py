@@ -1,0 +1,146 @@
+"""The life of a service process: start, be ready, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from services.common.errors import ConfigInvalid, TandemError
+from services.common.rpc.entrance import Admission, Entrance
+from services.common.rpc.outward import server_options
+from services.common.settings import ServerSettings, TelemetrySettings
+from services.common.telemetry.looplag import LoopLag
+from services.common.telemetry.setup import start_telemetry
+
+_log = structlog.get_logger()
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+# `tandem up` and the tests name a file here; the process writes its port into it when ready.
+READY_FILE_ENV = "TANDEM_READY_FILE"
+
+
+class App(Protocol):
+    """What a service hands to `run_service`."""
+
+    name: str
+    """Short name: router, edge, cloud."""
+    service_names: Sequence[str]
+    """Full gRPC service names, for health and reflection."""
+    admission: Admission
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds the servicers."""
+
+    async def start(self) -> None:
+        """Loads and warms; readiness follows."""
+
+    async def stop(self) -> None:
+        """Ends what `start` began, after the last call."""
+
+
+def run_service(
+    make_app: Callable[[], App], server: ServerSettings, telemetry: TelemetrySettings, name: str
+) -> int:
+    """Runs a service until SIGTERM or SIGINT; returns the exit code."""
+    started = start_telemetry(name, telemetry)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(make_app(), server))
+        return 0
+    except TandemError as error:
+        _log.error("start_failed", reason=error.reason, error=error.message)
+        return 2
+    finally:
+        started.close()
+
+
+async def _serve(app: App, settings: ServerSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = grpc.aio.server(
+        interceptors=[Entrance(app.admission)],
+        options=server_options(settings.max_message_bytes),
+        maximum_concurrent_rpcs=settings.max_concurrent_calls,
+    )
+    health = HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    app.register(server)
+    reflection.enable_server_reflection(
+        [*app.service_names, "grpc.health.v1.Health", reflection.SERVICE_NAME], server
+    )
+    await health.set("liveness", SERVING)
+    await _set_ready(health, app, NOT_SERVING)
+    port = _bind(server, settings.listen)
+    await server.start()
+    lag = LoopLag()
+    lag.start()
+    try:
+        if await _unless_stopped(app.start(), stop):
+            await _set_ready(health, app, SERVING)
+            _announce(app.name, settings.listen, port)
+            await stop.wait()
+    finally:
+        _log.info("draining", drain_ms=settings.drain_ms)
+        await _set_ready(health, app, NOT_SERVING)
+        await server.stop(settings.drain_ms / 1000.0)
+        await app.stop()
+        await lag.stop()
+        _log.info("stopped", worst_loop_lag_ms=round(lag.worst_ms, 1))
+
+
+async def _unless_stopped(work: Awaitable[None], stop: asyncio.Event) -> bool:
+    """Runs `work`; False where a signal came first."""
+    running = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not running.done():
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return False
+    await running
+    return not stop.is_set()
+
+
+async def _set_ready(health: HealthServicer, app: App, status: int) -> None:
+    for name in ("", "readiness", *app.service_names):
+        await health.set(name, status)
+
+
+def _bind(server: grpc.aio.Server, listen: str) -> int:
+    try:
+        port: int = server.add_insecure_port(listen)
+    except RuntimeError as exc:
+        raise ConfigInvalid(f"server.listen: cannot listen on {listen}: in use?") from exc
+    return port
+
+
+def _announce(name: str, listen: str, port: int) -> None:
+    host = listen.rpartition(":")[0]
+    _log.info("ready", address=f"{host}:{port}", pid=os.getpid())
+    target = os.environ.get(READY_FILE_ENV)
+    if target:
+        partial = Path(target).with_suffix(".partial")
+        partial.write_text(json.dumps({"name": name, "address": f"{host}:{port}"}))
+        partial.replace(target)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none; asyncio's own loop serves there.
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,117 @@
+"""Starts OpenTelemetry and structlog for one process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from opentelemetry import metrics, trace
+from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+
+from services.common.errors import ConfigInvalid
+from services.common.settings import TelemetrySettings
+
+# How long a stopping process may take to hand over its last spans.
+FLUSH_MS = 2_000
+
+
+class Telemetry:
+    """What was started, so that it can be flushed at the end."""
+
+    def __init__(
+        self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None
+    ) -> None:
+        self._tracer_provider = tracer_provider
+        self._meter_provider = meter_provider
+
+    def close(self) -> None:
+        """Flushes and stops the exporters; blocks at most about `FLUSH_MS` each."""
+        if self._tracer_provider is not None:
+            self._tracer_provider.force_flush(FLUSH_MS)
+            self._tracer_provider.shutdown()
+        if self._meter_provider is not None:
+            self._meter_provider.shutdown(timeout_millis=FLUSH_MS)
+
+
+def start_telemetry(service: str, settings: TelemetrySettings) -> Telemetry:
+    """Sets up logs, and exporters where an endpoint is named.
+
+    Exporters run on threads of their own; a receiver that is down costs dropped
+    spans, never a request. Without an endpoint the no-op providers stay, so that
+    spans cost next to nothing.
+    """
+    configure_logs(service, settings)
+    if not settings.otlp_endpoint:
+        return Telemetry(None, None)
+    resource = Resource.create({"service.name": service, "service.namespace": "tandem"})
+    tracer_provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(settings.trace_ratio)),
+        resource=resource,
+        shutdown_on_exit=False,
+    )
+    exporter = OTLPSpanExporter(endpoint=settings.otlp_endpoint, insecure=True)
+    tracer_provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
+    trace.set_tracer_provider(tracer_provider)
+    reader = PeriodicExportingMetricReader(
+        OTLPMetricExporter(endpoint=settings.otlp_endpoint, insecure=True),
+        export_interval_millis=10_000,
+    )
+    meter_provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+    metrics.set_meter_provider(meter_provider)
+    return Telemetry(tracer_provider, meter_provider)
+
+
+def configure_logs(service: str, settings: TelemetrySettings) -> None:
+    """structlog to stderr: JSON lines with trace ids, colour on a terminal.
+
+    Raises:
+        ConfigInvalid: Unknown level or format.
+    """
+    level = logging.getLevelNamesMapping().get(settings.log_level.upper())
+    if level is None:
+        raise ConfigInvalid("telemetry.log_level: must be debug, info, warning or error")
+    if settings.log_format not in ("auto", "json", "console"):
+        raise ConfigInvalid("telemetry.log_format: must be auto, json or console")
+    pretty = settings.log_format == "console" or (
+        settings.log_format == "auto" and sys.stderr.isatty()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _service_name(service),
+            _trace_ids,
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _service_name(service: str) -> structlog.typing.Processor:
+    def add(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["service"] = service
+        return event
+
+    return add
+
+
+def _trace_ids(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = format(context.trace_id, "032x")
+        event["span_id"] = format(context.span_id, "016x")
+    return event
