@@ -6,7 +6,7 @@ that both lists stay the same. Values are what labels, logs and trailers show.
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum, auto
+from enum import StrEnum, auto
 
 
 class _Named(StrEnum):
@@ -100,9 +100,14 @@ class FinishReason(_Named):
     INTERRUPTED = auto()
 
 
-class StreamMode(Enum):
-    """When text is shown; a smaller value is stricter."""
+class StreamMode(StrEnum):
+    """When text is shown, from the strictest to the loosest."""
 
-    HOLD = 1
-    COMMIT = 2
-    PROVISIONAL = 3
+    HOLD = "hold"
+    COMMIT = "commit"
+    PROVISIONAL = "provisional"
+
+    def stricter(self, other: StreamMode) -> StreamMode:
+        """The one of the two that shows text later."""
+        order = list(StreamMode)
+        return min(self, other, key=order.index)

@@ -33,11 +33,17 @@ READY_FILE_ENV = "TANDEM_READY_FILE"
 class App(Protocol):
     """What a service hands to `run_service`."""
 
-    name: str
-    """Short name: router, edge, cloud."""
-    service_names: Sequence[str]
-    """Full gRPC service names, for health and reflection."""
-    admission: Admission
+    @property
+    def name(self) -> str:
+        """Short name: router, edge, cloud."""
+
+    @property
+    def service_names(self) -> Sequence[str]:
+        """Full gRPC service names, for health and reflection."""
+
+    @property
+    def admission(self) -> Admission:
+        """Who may call."""
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the servicers."""

@@ -1,0 +1,33 @@
+"""`tandem`: the one command, put together from its parts."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.ask import ask
+from cli.decide import decide
+from cli.demo import demo
+from cli.models import models_app
+from cli.up import up
+
+app = typer.Typer(
+    name="tandem",
+    help="Answers each LLM request with the cheapest model that is good enough, in time.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+app.command()(up)
+app.command()(ask)
+app.command()(decide)
+app.command()(demo)
+app.add_typer(models_app, name="models")
+
+
+def main() -> None:
+    """Console script. Exit codes: 0 done, 1 failed, 2 bad input, 3 nothing listens, 4 too late."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Composition root: makes the parts of the proxy and puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+import structlog
+from tandem.cloud.v1 import cloud_pb2_grpc
+
+from services.cloud_proxy.config import CloudSettings, TierSettings
+from services.cloud_proxy.pipeline import Pipeline
+from services.cloud_proxy.policy.cost import Prices
+from services.cloud_proxy.policy.retry import RetryRule
+from services.cloud_proxy.providers.body import Dialect
+from services.cloud_proxy.providers.openai import Endpoint, OpenAiProvider
+from services.cloud_proxy.record import Recorder, TierFacts
+from services.cloud_proxy.redaction.gate import Gate, Rule
+from services.cloud_proxy.request import Tier
+from services.cloud_proxy.server import SERVICE_NAME, CloudProxyServicer
+from services.cloud_proxy.upstream import Upstream
+from services.common.deadline import BudgetLimits
+from services.common.errors import ConfigInvalid
+from services.common.identity import (
+    CLAIM_KEY,
+    check_claim,
+    check_secret,
+    check_service_token,
+    read_secret,
+)
+from services.common.pii.detector import StructuredDetector
+from services.common.rpc.call import Principal
+
+_log = structlog.get_logger()
+_CALLER = "router"
+
+
+class RouterOnly:
+    """Admission: the router, on behalf of the tenant that its signed claim names."""
+
+    def __init__(self, secret: str, limits: BudgetLimits) -> None:
+        self._secret = secret
+        self._limits = limits
+
+    def authenticate(self, method: str, metadata: Mapping[str, str]) -> Principal:
+        """See `Admission.authenticate`."""
+        check_service_token(self._secret, _CALLER, metadata.get("authorization", ""))
+        tenant = check_claim(self._secret, metadata.get(CLAIM_KEY, ""))
+        return Principal(name=_CALLER, tenant=tenant)
+
+    def limits(self, principal: Principal) -> BudgetLimits:
+        """See `Admission.limits`."""
+        return self._limits
+
+
+class CloudApp:
+    """The proxy as `run_service` wants it."""
+
+    name = "cloud"
+    service_names = (SERVICE_NAME,)
+
+    def __init__(self, settings: CloudSettings) -> None:
+        secret = read_secret(
+            settings.service_secret_file, settings.service_secret_env, "service_secret_file"
+        )
+        check_secret(secret, "service_secret_file / " + settings.service_secret_env)
+        limits = BudgetLimits(settings.budget.default_ms, settings.budget.max_ms)
+        self.admission = RouterOnly(secret, limits)
+        recorder = Recorder()
+        self._tiers = {
+            Tier.SMALL: _upstream(Tier.SMALL, settings.tiers.small, recorder),
+            Tier.LARGE: _upstream(Tier.LARGE, settings.tiers.large, recorder),
+        }
+        self._pipeline = Pipeline(Gate(StructuredDetector(), settings.pii), self._tiers, recorder)
+        self._rule = settings.pii
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """See `App.register`."""
+        servicer = CloudProxyServicer(self._pipeline)
+        cloud_pb2_grpc.add_CloudProxyServiceServicer_to_server(servicer, server)
+
+    async def start(self) -> None:
+        """Says what this proxy will do; nothing is loaded."""
+        if self._rule is Rule.ALLOW:
+            _log.warning("pii_allowed", note="personal data may leave: pii is set to allow")
+        for upstream in self._tiers.values():
+            facts = upstream.facts
+            _log.info(
+                "tier",
+                tier=facts.tier.value,
+                provider=facts.provider,
+                model=facts.model,
+                standin=facts.standin,
+            )
+
+    async def stop(self) -> None:
+        """Closes the pools."""
+        for upstream in self._tiers.values():
+            await upstream.close()
+
+
+def _upstream(tier: Tier, settings: TierSettings, recorder: Recorder) -> Upstream:
+    cached = settings.cached_input_usd_per_million
+    facts = TierFacts(
+        tier=tier,
+        provider=settings.provider,
+        model=settings.model,
+        standin=settings.standin,
+        prices=Prices(
+            input_usd=settings.input_usd_per_million,
+            cached_input_usd=settings.input_usd_per_million if cached is None else cached,
+            output_usd=settings.output_usd_per_million,
+        ),
+        retry=RetryRule(settings.retry, settings.retry_steps_ms),
+    )
+    return Upstream(facts, OpenAiProvider(_endpoint(tier, settings), _dialect(settings)), recorder)
+
+
+def _endpoint(tier: Tier, settings: TierSettings) -> Endpoint:
+    return Endpoint(
+        provider=settings.provider,
+        base_url=settings.base_url,
+        api_key=_api_key(tier, settings),
+        stall_ms=settings.stall_ms,
+        first_chunk_ms=settings.first_chunk_ms or settings.stall_ms,
+        connect_ms=settings.connect_ms,
+        max_response_bytes=settings.max_response_bytes,
+        max_connections=settings.max_connections,
+        keepalive_s=settings.keepalive_s,
+        ca_file=settings.ca_file,
+    )
+
+
+def _api_key(tier: Tier, settings: TierSettings) -> str:
+    where = f"tiers.{tier.value}.api_key_file"
+    key = read_secret(settings.api_key_file, settings.api_key_env, where)
+    if not key and (settings.api_key_file or settings.api_key_env):
+        raise ConfigInvalid(f"{where} / {settings.api_key_env}: names a key, and none is there")
+    if not key.isascii() or not key.isprintable():
+        raise ConfigInvalid(f"{where}: a key is printable ASCII in one line")
+    return key
+
+
+def _dialect(settings: TierSettings) -> Dialect:
+    return Dialect(
+        model=settings.model,
+        max_output_tokens=settings.max_output_tokens,
+        max_tokens_field=settings.max_tokens_field,
+        top_k=settings.top_k,
+        logprobs=settings.logprobs,
+    )

@@ -1,0 +1,104 @@
+"""Settings of the proxy; `config/cloud.yaml` shows them with comments."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from services.cloud_proxy.policy.retry import RetryMode
+from services.cloud_proxy.redaction.gate import Rule
+from services.common.settings import ServerSettings, Settings, TelemetrySettings
+
+ENV_PREFIX = "TANDEM_CLOUD"
+
+
+class TierSettings(Settings):
+    """One size of model at one provider."""
+
+    provider: str = Field(default="openai", pattern=r"^[a-z0-9_-]{1,32}$")
+    """Name in logs, metrics and answers."""
+    base_url: str
+    """Up to and including `/v1`; https, save for loopback and stand-ins."""
+    model: str = Field(min_length=1)
+    api_key_file: str = ""
+    """A mounted file with the key."""
+    api_key_env: str = ""
+    """Else the environment variable that holds it; both empty: no key is sent."""
+    ca_file: str = ""
+    """More trusted certificates (PEM)."""
+    standin: bool = False
+    """True where no real provider answers; told in answers, spans and logs."""
+    max_output_tokens: int = Field(default=800, ge=1)
+    input_usd_per_million: float = Field(default=0.0, ge=0)
+    cached_input_usd_per_million: float | None = Field(default=None, ge=0)
+    """None: the price of other input."""
+    output_usd_per_million: float = Field(default=0.0, ge=0)
+    stall_ms: int = Field(default=10_000, ge=1)
+    """Longest silence between chunks."""
+    first_chunk_ms: int = Field(default=0, ge=0)
+    """Longest wait for the first chunk; 0: `stall_ms`."""
+    connect_ms: int = Field(default=2_000, ge=1)
+    retry: RetryMode = RetryMode.BACKOFF
+    retry_steps_ms: tuple[int, ...] = (200, 500, 1_000)
+    """Upper ends of the full-jitter waits, one a retry."""
+    max_response_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024)
+    max_connections: int = Field(default=128, ge=1)
+    keepalive_s: int = Field(default=120, ge=0)
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    top_k: bool = False
+    """Whether the endpoint knows `top_k`."""
+    logprobs: bool = False
+    """Whether to ask for log-probabilities."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_http(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise ValueError("must be an http(s) URL without credentials in it")
+        return value
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> TierSettings:
+        parts = urlsplit(self.base_url)
+        if parts.scheme == "http" and not self.standin and not _is_loopback(parts.hostname or ""):
+            raise ValueError("base_url must be https: the key and the prompt would go in clear")
+        return self
+
+
+class TiersSettings(Settings):
+    """Both sizes."""
+
+    small: TierSettings
+    large: TierSettings
+
+
+class BudgetSettings(Settings):
+    """Budgets where the caller names none, and at most."""
+
+    default_ms: int = Field(default=8_000, ge=1)
+    max_ms: int = Field(default=120_000, ge=1)
+
+
+class CloudSettings(Settings):
+    """All of the proxy's settings."""
+
+    server: ServerSettings = ServerSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    service_secret_file: str = ""
+    service_secret_env: str = "TANDEM_SERVICE_SECRET"  # noqa: S105 - a variable's name
+    pii: Rule = Rule.REFUSE
+    budget: BudgetSettings = BudgetSettings()
+    tiers: TiersSettings
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

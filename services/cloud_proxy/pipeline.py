@@ -1,0 +1,93 @@
+"""The spine: what happens to a call between its entrance and its record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.cloud_proxy.providers.base import Completion, Piece
+from services.cloud_proxy.record import Progress, Recorder, TierFacts
+from services.cloud_proxy.redaction.gate import Gate
+from services.cloud_proxy.request import ChatRequest, Tier
+from services.cloud_proxy.upstream import Upstream
+from services.common.deadline import Budget
+from services.common.errors import DeadlineExceeded
+from services.common.rpc.call import Call
+
+
+class Answer(Protocol):
+    """Where the answer goes, piece by piece."""
+
+    async def started(self, facts: TierFacts, model_id: str, tries: int) -> None:
+        """Called once, before the first piece."""
+
+    async def delta(self, text: str) -> None:
+        """Called with each piece of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished call."""
+
+    completion: Completion
+    progress: Progress
+
+
+class Pipeline:
+    """Serves calls that the entrance has authenticated."""
+
+    def __init__(self, gate: Gate, tiers: Mapping[Tier, Upstream], recorder: Recorder) -> None:
+        self._gate = gate
+        self._tiers = tiers
+        self._recorder = recorder
+
+    async def generate(self, call: Call, request: ChatRequest[str], answer: Answer) -> Result:
+        """Screens the request, calls the tier's provider, records what happened.
+
+        Raises:
+            PiiBlocked: Personal data would leave.
+            UpstreamError: The provider failed.
+            DeadlineExceeded: The budget ended.
+        """
+        upstream = self._tiers[request.tier]
+        with self._recorder.call(call, upstream.facts) as progress:
+            async with _within(call.budget):
+                cleared = await self._gate.clear(request)
+                relay = _Relay(answer, upstream.facts, progress)
+                completion = await upstream.call(cleared, call.budget, progress, relay.take)
+                await relay.begin(completion.model_id)
+        return Result(completion, progress)
+
+
+class _Relay:
+    """Says once that the answer has begun, then passes text on."""
+
+    def __init__(self, answer: Answer, facts: TierFacts, progress: Progress) -> None:
+        self._answer = answer
+        self._facts = facts
+        self._progress = progress
+        self._begun = False
+
+    async def take(self, piece: Piece) -> None:
+        await self.begin(piece.model_id)
+        if piece.text:
+            await self._answer.delta(piece.text)
+
+    async def begin(self, model_id: str) -> None:
+        if not self._begun:
+            self._begun = True
+            await self._answer.started(self._facts, model_id, self._progress.tries)
+
+
+@asynccontextmanager
+async def _within(budget: Budget) -> AsyncIterator[None]:
+    """Ends what is inside when the budget does: also screening and a caller that reads slowly."""
+    try:
+        async with asyncio.timeout(budget.remaining_ms(time.monotonic()) / 1000.0):
+            yield
+    except TimeoutError as exc:
+        raise DeadlineExceeded("the answer was not complete within the deadline") from exc

@@ -1,0 +1,132 @@
+"""What is kept of each call: counters and one log line; never any text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import structlog
+from opentelemetry import metrics
+
+from services.cloud_proxy.policy.cost import Prices, Tokens
+from services.cloud_proxy.policy.retry import RetryRule
+from services.cloud_proxy.request import Tier
+from services.common.errors import TandemError
+from services.common.rpc.call import Call
+from services.common.telemetry import names
+
+_log = structlog.get_logger()
+OK = "OK"
+CANCELLED = "CANCELLED"
+INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class TierFacts:
+    """What the proxy tells of a tier."""
+
+    tier: Tier
+    provider: str
+    model: str
+    standin: bool
+    prices: Prices
+    retry: RetryRule
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a call has come; read by the record, whatever ends the call.
+
+    Attributes:
+        tries: Calls of the provider so far.
+        model_id: As the provider names it.
+        output: Pieces of the answer, for our own count of tokens.
+        answering: Whether a token has come: then there are no more tries.
+        first_token_at: Monotonic seconds; None before.
+        tokens: Of the whole call.
+        cost_micro_usd: Of the whole call, in millionths of a dollar.
+        possibly_billed: Whether a try ended so that the provider may charge for it
+            without having said so.
+    """
+
+    tries: int = 0
+    model_id: str = ""
+    output: list[str] = field(default_factory=list)
+    answering: bool = False
+    first_token_at: float | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_micro_usd: int = 0
+    possibly_billed: bool = False
+
+
+class Recorder:
+    """Counts tries, money and calls."""
+
+    def __init__(self) -> None:
+        meter = metrics.get_meter("tandem.cloud")
+        self._calls = meter.create_counter(
+            names.UPSTREAM_CALLS, description="Calls of providers, each try counted"
+        )
+        self._cost = meter.create_counter(
+            names.UPSTREAM_COST, unit="{micro_usd}", description="Money spent at providers"
+        )
+
+    def tried(self, facts: TierFacts, outcome: str) -> None:
+        """Counts one try; `outcome` is `OK`, `CANCELLED` or an error's reason."""
+        self._calls.add(1, {**_labels(facts), names.OUTCOME: outcome})
+
+    @contextmanager
+    def call(self, call: Call, facts: TierFacts) -> Iterator[Progress]:
+        """Records the call inside, however it ends."""
+        progress = Progress()
+        outcome = OK
+        try:
+            yield progress
+        except TandemError as error:
+            outcome = error.reason
+            raise
+        except asyncio.CancelledError:
+            outcome = CANCELLED
+            raise
+        except Exception:
+            outcome = INTERNAL
+            raise
+        finally:
+            self._end(call, facts, progress, outcome)
+
+    def _end(self, call: Call, facts: TierFacts, progress: Progress, outcome: str) -> None:
+        self._cost.add(progress.cost_micro_usd, _labels(facts))
+        _log.info(
+            "upstream_call",
+            tenant=call.principal.tenant,
+            tier=facts.tier.value,
+            provider=facts.provider,
+            standin=facts.standin,
+            outcome=outcome,
+            tries=progress.tries,
+            ttft_ms=ttft_ms(call, progress),
+            total_ms=round(call.budget.spent_ms(time.monotonic()), 1),
+            input_tokens=progress.tokens.input,
+            output_tokens=progress.tokens.output,
+            estimated=progress.tokens.estimated,
+            cost_micro_usd=progress.cost_micro_usd,
+            possibly_billed=progress.possibly_billed,
+        )
+
+
+def ttft_ms(call: Call, progress: Progress) -> float:
+    """Milliseconds from receipt to the first token; 0 where none came."""
+    if progress.first_token_at is None:
+        return 0.0
+    return round(call.budget.spent_ms(progress.first_token_at), 1)
+
+
+def _labels(facts: TierFacts) -> dict[str, str | bool]:
+    return {
+        "tier": facts.tier.value,
+        names.GEN_AI_PROVIDER: facts.provider,
+        names.STANDIN: facts.standin,
+    }

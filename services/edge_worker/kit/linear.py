@@ -1,0 +1,189 @@
+"""The matrices of a graph, by recipe: 8-bit blocks or full precision."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, helper
+
+from services.edge_worker.kit import quant
+from services.edge_worker.kit.errors import UnsupportedModel
+from services.edge_worker.kit.store import TensorStore
+from services.edge_worker.kit.weights import Weights
+
+RECIPES = ("q8", "fp32")
+_MS = "com.microsoft"
+
+
+class Linears(Protocol):
+    """Every matrix product of a decoder; each method gives nodes from input to output."""
+
+    def embed(self, ids: str, out: str) -> list[NodeProto]:
+        """Token ids to vectors."""
+        ...
+
+    def qkv(self, at: str, x: str, out: str) -> list[NodeProto]:
+        """Queries, keys and values of a layer side by side in one output."""
+        ...
+
+    def gate_up(self, at: str, x: str, gate: str, up: str) -> list[NodeProto]:
+        """Both inputs of the gated unit."""
+        ...
+
+    def plain(self, name: str, x: str, out: str) -> list[NodeProto]:
+        """One matrix by its GGUF name."""
+        ...
+
+    def head(self, x: str, out: str) -> list[NodeProto]:
+        """Vectors `[n, hidden]` to logits `[n, vocab]`."""
+        ...
+
+
+def recipe_linears(recipe: str, weights: Weights, store: TensorStore) -> Linears:
+    """The matrices of a recipe.
+
+    Raises:
+        UnsupportedModel: No such recipe.
+    """
+    if recipe == "q8":
+        return BlockLinears(weights, store)
+    if recipe == "fp32":
+        return FloatLinears(weights, store)
+    raise UnsupportedModel(f"recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+
+
+def rotary_order(heads: int, head_dim: int) -> NDArray[np.intp]:
+    """Row order that turns GGUF's interleaved RoPE pairs into halves.
+
+    llama.cpp stores the rows of Q and K so that pairs (2j, 2j + 1) rotate together;
+    `rotary_interleaved=0` rotates (j, j + head_dim / 2), which vectorizes better.
+    """
+    rows = np.arange(heads * head_dim).reshape(heads, head_dim // 2, 2)
+    return rows.swapaxes(1, 2).reshape(-1)
+
+
+class BlockLinears:
+    """8-bit MatMulNBits and GatherBlockQuantized (recipe `q8`)."""
+
+    def __init__(self, weights: Weights, store: TensorStore) -> None:
+        """Reads from `weights`, writes initializers to `store`."""
+        self._weights = weights
+        self._store = store
+
+    def embed(self, ids: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        table = quant.quantize(self._weights["token_embd"])
+        data = table.data.reshape(len(table.data), -1)
+        inputs = [
+            self._store.add("embedding.data", data),
+            ids,
+            self._store.add("embedding.scales", table.scales),
+        ]
+        return [
+            helper.make_node(
+                "GatherBlockQuantized",
+                inputs,
+                [out],
+                name=f"embed:{out}",
+                domain=_MS,
+                bits=8,
+                block_size=quant.BLOCK,
+                gather_axis=0,
+                quantize_axis=1,
+            )
+        ]
+
+    def qkv(self, at: str, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        config = self._weights.config
+        q_order = rotary_order(config.heads, config.head_dim)
+        k_order = rotary_order(config.kv_heads, config.head_dim)
+        parts = [
+            quant.take_rows(self._blocks(f"{at}.attn_q"), q_order),
+            quant.take_rows(self._blocks(f"{at}.attn_k"), k_order),
+            self._blocks(f"{at}.attn_v"),
+        ]
+        return [self._product(f"{at}.qkv", quant.stack(parts), x, out)]
+
+    def gate_up(self, at: str, x: str, gate: str, up: str) -> list[NodeProto]:
+        """See `Linears`."""
+        both = quant.stack([self._blocks(f"{at}.ffn_gate"), self._blocks(f"{at}.ffn_up")])
+        joint = f"{at}.gate_up"
+        split = helper.make_node(
+            "Split", [joint], [gate, up], name=f"split:{joint}", axis=-1, num_outputs=2
+        )
+        return [self._product(joint, both, x, joint), split]
+
+    def plain(self, name: str, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        return [self._product(name, self._blocks(name), x, out)]
+
+    def head(self, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        if not self._weights.config.tied:
+            return [self._product("output", self._blocks("output"), x, out)]
+        rows, cols = self._weights["token_embd"].shape
+        data = self._store.add_view(
+            "head.data", "embedding.data", (rows, cols // quant.BLOCK, quant.BLOCK)
+        )
+        return [_matmul_n_bits(x, data, "embedding.scales", out, rows, cols)]
+
+    def _blocks(self, name: str) -> quant.Blocks:
+        return quant.quantize(self._weights[name])
+
+    def _product(self, name: str, blocks: quant.Blocks, x: str, out: str) -> NodeProto:
+        rows, count, width = blocks.data.shape
+        data = self._store.add(f"{name}.data", blocks.data)
+        scales = self._store.add(f"{name}.scales", blocks.scales)
+        return _matmul_n_bits(x, data, scales, out, rows, count * width)
+
+
+def _matmul_n_bits(x: str, data: str, scales: str, out: str, rows: int, cols: int) -> NodeProto:
+    # accuracy_level 4: activations are rounded to int8 per block, products are integer.
+    return helper.make_node(
+        "MatMulNBits", [x, data, scales], [out], name=f"matmul:{out}", domain=_MS,
+        K=cols, N=rows, bits=8, block_size=quant.BLOCK, accuracy_level=4,
+    )  # fmt: skip
+
+
+class FloatLinears:
+    """Full-precision MatMul, Gather and Gemm (recipe `fp32`)."""
+
+    def __init__(self, weights: Weights, store: TensorStore) -> None:
+        """Reads from `weights`, writes initializers to `store`."""
+        self._weights = weights
+        self._store = store
+
+    def embed(self, ids: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        table = self._store.add("embedding", self._weights["token_embd"].floats())
+        return [helper.make_node("Gather", [table, ids], [out], name=f"embed:{out}", axis=0)]
+
+    def qkv(self, at: str, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        config = self._weights.config
+        q = self._weights[f"{at}.attn_q"].floats()[rotary_order(config.heads, config.head_dim)]
+        k = self._weights[f"{at}.attn_k"].floats()[rotary_order(config.kv_heads, config.head_dim)]
+        v = self._weights[f"{at}.attn_v"].floats()
+        return [self._product(f"{at}.qkv", np.concatenate([q, k, v]), x, out)]
+
+    def gate_up(self, at: str, x: str, gate: str, up: str) -> list[NodeProto]:
+        """See `Linears`."""
+        return [*self.plain(f"{at}.ffn_gate", x, gate), *self.plain(f"{at}.ffn_up", x, up)]
+
+    def plain(self, name: str, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        return [self._product(name, self._weights[name].floats(), x, out)]
+
+    def head(self, x: str, out: str) -> list[NodeProto]:
+        """See `Linears`."""
+        table = "embedding"
+        if not self._weights.config.tied:
+            table = self._store.add("output", self._weights["output"].floats())
+        return [helper.make_node("Gemm", [x, table], [out], name=f"matmul:{out}", transB=1)]
+
+    def _product(self, name: str, matrix: NDArray[np.float32], x: str, out: str) -> NodeProto:
+        stored = self._store.add(f"{name}.weight", matrix.T)
+        return helper.make_node("MatMul", [x, stored], [out], name=f"matmul:{out}")

@@ -1,0 +1,75 @@
+"""Eight-bit block quantization in the layout of ONNX Runtime's MatMulNBits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.edge_worker.kit.errors import UnsupportedModel
+from services.edge_worker.kit.weights import Floats, Tensor
+
+BLOCK = 32
+_ZERO = 128  # MatMulNBits' default zero point for 8 bits
+_Q8_0_BYTES = 2 + BLOCK  # an fp16 scale, then 32 int8
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A matrix as bytes: value = (data - 128) * scale, one scale for 32 columns.
+
+    Attributes:
+        data: `[rows, cols / 32, 32]` uint8.
+        scales: `[rows, cols / 32]` float32.
+    """
+
+    data: NDArray[np.uint8]
+    scales: Floats
+
+    def floats(self) -> Floats:
+        """Dequantized `[rows, cols]`."""
+        centred = self.data.astype(np.float32) - _ZERO
+        return (centred * self.scales[..., None]).reshape(len(self.data), -1)
+
+
+def quantize(tensor: Tensor) -> Blocks:
+    """Eight-bit blocks of a stored matrix; without loss from Q8_0.
+
+    Raises:
+        UnsupportedModel: The columns are not a multiple of 32.
+    """
+    if len(tensor.shape) != 2 or tensor.shape[1] % BLOCK:
+        raise UnsupportedModel(f"{tensor.name}: shape {tensor.shape} has no blocks of {BLOCK}")
+    if tensor.kind == "Q8_0":
+        return _from_q8_0(tensor)
+    return quantize_floats(tensor.floats())
+
+
+def _from_q8_0(tensor: Tensor) -> Blocks:
+    rows, cols = tensor.shape
+    stored = np.ascontiguousarray(tensor.raw).reshape(rows, cols // BLOCK, _Q8_0_BYTES)
+    scales = np.ascontiguousarray(stored[..., :2]).view(np.float16)[..., 0]
+    # int8 + 128 as uint8 is the same byte with its sign bit flipped.
+    return Blocks(stored[..., 2:] ^ np.uint8(_ZERO), scales.astype(np.float32))
+
+
+def quantize_floats(values: Floats) -> Blocks:
+    """Symmetric rounding to 8 bits, largest magnitude of a block at 127."""
+    blocks = values.reshape(len(values), -1, BLOCK)
+    scales = np.abs(blocks).max(axis=2) / np.float32(127)
+    divisor = np.where(scales == 0, np.float32(1), scales)[..., None]
+    data = np.rint(blocks / divisor) + _ZERO
+    return Blocks(data.astype(np.uint8), scales.astype(np.float32))
+
+
+def stack(parts: list[Blocks]) -> Blocks:
+    """One matrix from several with the same columns, rows in order."""
+    return Blocks(
+        np.concatenate([p.data for p in parts]), np.concatenate([p.scales for p in parts])
+    )
+
+
+def take_rows(blocks: Blocks, order: NDArray[np.intp]) -> Blocks:
+    """The same matrix with its rows in another order."""
+    return Blocks(blocks.data[order], blocks.scales[order])

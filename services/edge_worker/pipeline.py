@@ -1,0 +1,175 @@
+"""The way of one `Generate`: prompt, place, stream, record."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from services.common.deadline import Budget
+from services.common.errors import ContextTooLong, InvalidField, TandemError
+from services.edge_worker.answer import Answer, AnswerSpec
+from services.edge_worker.chat_template import TemplateError
+from services.edge_worker.config import LimitSettings, StreamSettings
+from services.edge_worker.constraint import LabelConstraint
+from services.edge_worker.engine import Engine
+from services.edge_worker.events import Event, FinishedEvent
+from services.edge_worker.job import Job
+from services.edge_worker.model import LoadedModel
+from services.edge_worker.outlet import Outlet
+from services.edge_worker.record import Outcome, Recorder
+from services.edge_worker.request import Generation
+from services.edge_worker.scheduler.lane import LaneLimits
+from services.edge_worker.scheduler.plan import LaneName
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What stays the same over all events of one request.
+
+    Attributes:
+        received_at: Monotonic seconds.
+        queued_at: Entered the lane's queue.
+    """
+
+    model_id: str
+    lane: LaneName
+    input_tokens: int
+    received_at: float
+    queued_at: float
+
+
+Send = Callable[[Ticket, Event], Awaitable[None]]
+
+
+class GeneratePipeline:
+    """Runs requests on the engine."""
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        engine: Engine,
+        lanes: Mapping[LaneName, LaneLimits],
+        limits: LimitSettings,
+        stream: StreamSettings,
+        recorder: Recorder,
+    ) -> None:
+        self._model = model
+        self._engine = engine
+        self._lanes = lanes
+        self._limits = limits
+        self._stream = stream
+        self._recorder = recorder
+
+    async def run(self, request: Generation, budget: Budget, send: Send) -> None:
+        """Sends Started, deltas and Finished.
+
+        Raises:
+            InvalidField, ContextTooLong: The request cannot run.
+            QueueFull, DeadlineExceeded: Not now, or not in time.
+            SlowReader, EngineFailed: It was cut off.
+        """
+        prompt = await self._prompt(request)
+        outlet = self._outlet(lambda: self._engine.abort(job))
+        job = self._job(request, prompt, budget, outlet)
+        ticket = self._ticket(job, budget)
+        outcome = Outcome.cancelled()
+        try:
+            self._engine.submit(job)
+            while outcome.finished is None:
+                event = await outlet.get()
+                await send(ticket, event)
+                if isinstance(event, FinishedEvent):
+                    outcome = Outcome.of(event)
+        except TandemError as error:
+            outcome = Outcome.refused(error.reason)
+            raise
+        finally:
+            self._engine.abort(job)
+            self._recorder.record(request, ticket, job, outcome)
+
+    async def _prompt(self, request: Generation) -> tuple[int, ...]:
+        try:
+            if request.chars > self._limits.off_loop_chars:
+                built = await asyncio.to_thread(
+                    self._model.prompts.build, request.turns, request.system
+                )
+            else:
+                built = self._model.prompts.build(request.turns, request.system)
+        except TemplateError as exc:
+            raise InvalidField("messages", "the model's chat template refuses them") from exc
+        return tuple(built)
+
+    def _outlet(self, on_overflow: Callable[[], None]) -> Outlet:
+        return Outlet(self._stream.max_pending_events, self._stream.max_pending_bytes, on_overflow)
+
+    def _job(
+        self, request: Generation, prompt: tuple[int, ...], budget: Budget, outlet: Outlet
+    ) -> Job:
+        encodings = [self._model.encode(label) for label in request.labels]
+        cap = self._cap(request, encodings)
+        lane = self._lane(request, len(prompt), cap)
+        max_tokens = min(cap, self._room(lane, len(prompt), max(1, request.min_output_tokens)))
+        end_ids = self._model.runtime.info.eos_ids
+        spec = AnswerSpec(
+            sampling=request.sampling,
+            seed=_seed(request.seed),
+            max_tokens=max_tokens,
+            min_tokens=0 if request.labels else request.min_output_tokens,
+            stops=() if request.labels else request.stops,
+            logprobs=request.logprobs,
+            top_logprobs=request.top_logprobs,
+            end_ids=end_ids,
+        )
+        constraint = LabelConstraint(encodings, min(end_ids)) if encodings else None
+        return Job(
+            lane=lane,
+            tenant=request.tenant,
+            prompt=prompt,
+            max_tokens=max_tokens,
+            expires_at=budget.expires_at,
+            answer=Answer(spec, self._model.new_decoder(), constraint),
+            sink=outlet,
+        )
+
+    def _cap(self, request: Generation, encodings: list[list[int]]) -> int:
+        asked = request.max_output_tokens
+        if not encodings:
+            return asked or self._limits.default_output_tokens
+        longest = max(map(len, encodings)) + 1
+        if asked and asked < longest:
+            raise InvalidField("max_output_tokens", f"the longest label needs {longest} tokens")
+        return longest
+
+    def _lane(self, request: Generation, prompt_tokens: int, cap: int) -> LaneName:
+        if request.lane is not None:
+            return request.lane
+        fits = prompt_tokens + cap <= self._lanes[LaneName.SIMPLE].longest_tokens
+        return LaneName.SIMPLE if fits else LaneName.COMPLEX
+
+    def _room(self, lane: LaneName, prompt_tokens: int, least: int) -> int:
+        """Tokens that an answer may have; an answer's cap is cut to it silently."""
+        longest = self._lanes[lane].longest_tokens
+        if prompt_tokens + least > longest:
+            raise ContextTooLong(
+                "messages",
+                f"the prompt has {prompt_tokens} tokens and the answer at least {least}; "
+                f"lane {lane} holds {longest} together",
+            )
+        return longest - prompt_tokens
+
+    def _ticket(self, job: Job, budget: Budget) -> Ticket:
+        return Ticket(
+            model_id=self._model.runtime.info.model_id,
+            lane=job.lane,
+            input_tokens=len(job.prompt),
+            received_at=budget.received_at,
+            queued_at=time.monotonic(),
+        )
+
+
+def _seed(asked: int | None) -> int:
+    """PCG64 takes no negative seed; two's complement keeps different seeds different."""
+    return secrets.randbits(63) if asked is None else asked % 2**64

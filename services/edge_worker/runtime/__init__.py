@@ -1,0 +1,1 @@
+"""Runtimes that execute the edge model: the protocol and its implementations."""

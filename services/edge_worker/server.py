@@ -1,0 +1,115 @@
+"""The gRPC face of the worker: convert, call the pipeline, convert."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+from tandem.common.v1 import chat_pb2
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
+
+from services.common.errors import Draining, Unimplemented
+from services.common.rpc.call import current_call
+from services.edge_worker.config import EdgeSettings
+from services.edge_worker.engine import Engine
+from services.edge_worker.events import DeltaEvent, Event, FinishedEvent, StartedEvent
+from services.edge_worker.load import WIRE_LANES, read_interval_s, report_load
+from services.edge_worker.pipeline import GeneratePipeline, Ticket
+from services.edge_worker.runtime.base import ModelInfo
+from services.edge_worker.validate import read_generate
+
+
+class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
+    """Serves once `open` was called; refuses before.
+
+    Streaming methods are coroutines that write, not generators; see entrance.py.
+    """
+
+    def __init__(self, settings: EdgeSettings) -> None:
+        self._settings = settings
+        self._parts: tuple[GeneratePipeline, Engine, ModelInfo] | None = None
+
+    def open(self, generate: GeneratePipeline, engine: Engine, info: ModelInfo) -> None:
+        """The model is warm: take calls."""
+        self._parts = (generate, engine, info)
+
+    async def Generate(  # type: ignore[override]
+        self, request: edge_pb2.GenerateRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> None:
+        generate, _, _ = self._ready()
+        wanted = read_generate(request, self._settings.limits, self._settings.sampling)
+
+        async def send(ticket: Ticket, event: Event) -> None:
+            await context.write(_response(ticket, event))
+
+        await generate.run(wanted, current_call().budget, send)
+
+    async def WatchLoad(  # type: ignore[override]
+        self, request: edge_pb2.WatchLoadRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> None:
+        _, engine, info = self._ready()
+        interval_s = read_interval_s(request)
+        while True:
+            await context.write(report_load(engine, info))
+            await asyncio.sleep(interval_s)
+
+    async def Embed(
+        self, request: edge_pb2.EmbedRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> edge_pb2.EmbedResponse:
+        raise Unimplemented("Embed: this worker has no embedder yet")
+
+    async def Classify(
+        self, request: edge_pb2.ClassifyRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> edge_pb2.ClassifyResponse:
+        raise Unimplemented("Classify: this worker has no classifier yet")
+
+    def _ready(self) -> tuple[GeneratePipeline, Engine, ModelInfo]:
+        if self._parts is None:
+            raise Draining("the edge model is not loaded yet")
+        return self._parts
+
+
+def _response(ticket: Ticket, event: Event) -> edge_pb2.GenerateResponse:
+    if isinstance(event, StartedEvent):
+        return edge_pb2.GenerateResponse(started=_started(ticket, event))
+    if isinstance(event, DeltaEvent):
+        return edge_pb2.GenerateResponse(delta=_delta(event))
+    if isinstance(event, FinishedEvent):
+        return edge_pb2.GenerateResponse(finished=_finished(ticket, event))
+    raise TypeError(f"{type(event).__name__} is not sent")
+
+
+def _started(ticket: Ticket, event: StartedEvent) -> edge_pb2.Started:
+    return edge_pb2.Started(
+        model_id=ticket.model_id,
+        lane=WIRE_LANES[ticket.lane],
+        input_tokens=ticket.input_tokens,
+        queue_ms=(event.at - ticket.queued_at) * 1000.0,
+    )
+
+
+def _delta(event: DeltaEvent) -> edge_pb2.Delta:
+    delta = edge_pb2.Delta(text=event.text)
+    for token in event.tokens:
+        added = delta.tokens.add(id=token.id, logprob=token.logprob)
+        for other, logprob in token.alternatives:
+            added.alternatives.add(id=other, logprob=logprob)
+    return delta
+
+
+def _finished(ticket: Ticket, event: FinishedEvent) -> edge_pb2.Finished:
+    return edge_pb2.Finished(
+        finish_reason=chat_pb2.FinishReason.Value(f"FINISH_REASON_{event.reason.value}"),
+        usage=chat_pb2.Usage(input_tokens=ticket.input_tokens, output_tokens=event.output_tokens),
+        timings=chat_pb2.Timings(
+            ttft_ms=(event.first_token_at - ticket.received_at) * 1000.0,
+            total_ms=(event.at - ticket.received_at) * 1000.0,
+            queue_ms=(event.started_at - ticket.queued_at) * 1000.0,
+            prefill_ms=(event.first_token_at - event.started_at) * 1000.0,
+            decode_ms=(event.at - event.first_token_at) * 1000.0,
+        ),
+        mean_logprob=event.mean_logprob,
+        min_logprob=event.min_logprob,
+        mean_margin=event.mean_margin,
+    )

@@ -1,0 +1,96 @@
+"""The router's composition root."""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+from tandem.router.v1 import router_pb2, router_pb2_grpc
+
+from services.common.errors import ConfigInvalid
+from services.common.identity import check_secret, read_secret
+from services.common.pii.detector import StructuredDetector
+from services.common.rpc.outward import open_channel
+from services.common.settings import load_settings
+from services.common.vocabulary import Target
+from services.router.config import RouterSettings
+from services.router.execute.executor import Executor
+from services.router.gather import Gatherer
+from services.router.ledger import JsonLinesLedger
+from services.router.pipeline import Pipeline
+from services.router.policy_store import load_policy
+from services.router.record import Recorder
+from services.router.server import RouterServicer
+from services.router.state.cloud_latency import CloudLatency
+from services.router.state.edge_load import EdgeLoad
+from services.router.targets.base import ModelTarget
+from services.router.targets.cloud import CloudTarget
+from services.router.targets.edge import EdgeTarget
+from services.router.tenants import RouterAdmission, Tenants
+
+_LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
+
+
+class RouterApp:
+    """Everything the router is made of; see `services.common.rpc.process.App`."""
+
+    name = "router"
+    service_names: tuple[str, ...] = (
+        router_pb2.DESCRIPTOR.services_by_name["RouterService"].full_name,
+    )
+
+    def __init__(self, settings: RouterSettings) -> None:
+        self._settings = settings
+        tenants = load_settings(Tenants, settings.tenants_file, "TANDEM_TENANTS")
+        if tenants.anonymous and not settings.server.listen.startswith(_LOOPBACK):
+            raise ConfigInvalid("anonymous: permitted only while server.listen is loopback")
+        self.admission = RouterAdmission(tenants)
+        self._policy = load_policy(settings.policy_file)
+        secret = read_secret(
+            settings.cloud.secret_file, settings.cloud.secret_env, "cloud.secret_file"
+        )
+        self._secret = check_secret(secret, "cloud.secret_file")
+        self._ledger = JsonLinesLedger(settings.ledger_file)
+        self._channels: list[grpc.aio.Channel] = []
+        self._edge_load: EdgeLoad | None = None
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Opens the channels, which connect when used, and adds the servicer."""
+        settings, policy = self._settings, self._policy.policy
+        edge = self._open(settings.edge.address)
+        cloud = self._open(settings.cloud.address)
+        self._edge_load = EdgeLoad(edge, settings.edge, time.monotonic)
+        latency = CloudLatency()
+        models: dict[Target, ModelTarget] = {
+            Target.EDGE: EdgeTarget(edge, policy.degrade_context_share),
+            Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
+            Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
+        }
+        pipeline = Pipeline(
+            detector=StructuredDetector(),
+            gatherer=Gatherer(self._edge_load, latency),
+            executor=Executor(models, latency, time.monotonic),
+            recorder=Recorder(self._ledger),
+            clock=time.monotonic,
+        )
+        servicer = RouterServicer(pipeline, self.admission, self._policy, settings.limits)
+        router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
+
+    async def start(self) -> None:
+        """Follows the edge and opens the ledger. Needs neither edge nor cloud to be up."""
+        self._ledger.start()
+        if self._edge_load is not None:
+            self._edge_load.start()
+
+    async def stop(self) -> None:
+        """After the last call: ends the followers, closes channels, empties the ledger's queue."""
+        if self._edge_load is not None:
+            await self._edge_load.stop()
+        for channel in self._channels:
+            await channel.close()
+        await self._ledger.stop()
+
+    def _open(self, address: str) -> grpc.aio.Channel:
+        channel = open_channel(address, self._settings.server.max_message_bytes)
+        self._channels.append(channel)
+        return channel

@@ -1,0 +1,36 @@
+"""A request after the entrance: checked, with its tenant, budget and contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tandem.router.v1 import router_pb2
+
+from services.common.contract import AnswerCheck
+from services.common.deadline import Budget
+from services.common.vocabulary import StreamMode
+from services.router.tenants import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the pipeline works on.
+
+    Attributes:
+        request: The message as it came; its text fields are never copied or logged.
+        task_type: As given or recognized.
+        mode: Stream mode in force for this request.
+        check: Whether an answer keeps the output contract.
+        free_text: No contract beyond text that is not empty.
+    """
+
+    request: router_pb2.RouteRequest
+    request_id: str
+    tenant: Tenant
+    channel: str
+    session_id: str
+    budget: Budget
+    task_type: str
+    mode: StreamMode
+    check: AnswerCheck
+    free_text: bool

@@ -1,0 +1,52 @@
+"""Settings of the router process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from services.common.settings import ServerSettings, Settings, TelemetrySettings
+
+
+class RequestLimits(Settings):
+    """Bounds of one request; they fit into the server's message limit."""
+
+    max_messages: int = Field(default=256, ge=1)
+    max_text_chars: int = Field(default=200_000, ge=1)
+    """Of one text field."""
+    max_total_chars: int = Field(default=1_000_000, ge=1)
+    """Of all text fields together."""
+    max_tools: int = Field(default=64, ge=0)
+    max_snippets: int = Field(default=64, ge=0)
+    max_output_tokens: int = Field(default=8_192, ge=1)
+
+
+class EdgeLink(Settings):
+    """How the router reaches the edge worker."""
+
+    address: str = "127.0.0.1:50052"
+    report_interval_ms: int = Field(default=500, ge=100)
+    stale_after_ms: int = Field(default=3_000, ge=500)
+    """Without a report for so long the edge counts as down."""
+
+
+class CloudLink(Settings):
+    """How the router reaches the cloud proxy."""
+
+    address: str = "127.0.0.1:50053"
+    secret_file: str = ""
+    secret_env: str = "TANDEM_SERVICE_SECRET"  # noqa: S105  # the name of a variable
+
+
+class RouterSettings(Settings):
+    """All settings of the router."""
+
+    server: ServerSettings = ServerSettings(listen="127.0.0.1:50051")
+    telemetry: TelemetrySettings = TelemetrySettings()
+    edge: EdgeLink = EdgeLink()
+    cloud: CloudLink = CloudLink()
+    limits: RequestLimits = RequestLimits()
+    policy_file: Path = Path("config/policy.yaml")
+    tenants_file: Path = Path("config/tenants.yaml")
+    ledger_file: Path = Path("build/ledger.jsonl")

@@ -1,0 +1,1 @@
+"""Runs a plan: attempts, the release of text, and the last resort."""

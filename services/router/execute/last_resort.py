@@ -1,0 +1,57 @@
+"""L4: what is said when no attempt served. Kept draft, then a canned reply with options."""
+
+from __future__ import annotations
+
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
+
+from services.common.vocabulary import FallbackType, Level, Reason, Target
+from services.router.execute.trail import Reply, Trail
+from services.router.policy.config import CannedReply, Policy
+from services.router.policy.release import whole_sentences
+
+_DRAFT_NOTICE = "The answer was not confirmed; human check advised."
+_CANNED_NOTICE = "No model could answer in time."
+
+
+def last_resort(
+    request: router_pb2.RouteRequest,
+    policy: Policy,
+    trail: Trail,
+    reason: Reason,
+    fallback_type: FallbackType,
+) -> Reply:
+    """The best that is left. (A stale cache joins the order when there is a cache.)"""
+    draft = whole_sentences(trail.draft) if not request.output.WhichOneof("form") else ""
+    if draft:
+        return Reply(
+            level=Level.L4,
+            target=Target.FALLBACK,
+            reason=reason,
+            fallback_type=fallback_type,
+            text=draft,
+            finish_reason=chat_pb2.FINISH_REASON_INTERRUPTED,
+            model_id=trail.draft_model_id,
+            degraded=True,
+            partial=draft != trail.draft.rstrip(),
+            notice=_DRAFT_NOTICE,
+        )
+    canned = _canned(request, policy)
+    return Reply(
+        level=Level.L4,
+        target=Target.FALLBACK,
+        reason=reason,
+        fallback_type=fallback_type,
+        text=canned.text,
+        finish_reason=chat_pb2.FINISH_REASON_STOP,
+        degraded=True,
+        notice=_CANNED_NOTICE,
+        options=canned.options,
+    )
+
+
+def _canned(request: router_pb2.RouteRequest, policy: Policy) -> CannedReply:
+    last = request.messages[-1].content
+    chinese = any("\u4e00" <= char <= "\u9fff" for char in last[:500])
+    language = "zh" if chinese and "zh" in policy.canned else "en"
+    return policy.canned.get(language) or CannedReply()

@@ -1,0 +1,63 @@
+"""Takes the snapshot that a decision is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
+
+from services.common.vocabulary import Target
+from services.router.ask import Ask
+from services.router.policy.config import Policy
+from services.router.policy.facts import MODELS, Facts, Screening
+from services.router.policy.features import Texts, features_of
+from services.router.state.cloud_latency import CloudLatency
+from services.router.state.edge_load import EdgeLoad
+
+_TIERS = {
+    router_pb2.TIER_PREFERENCE_UNSPECIFIED: MODELS,
+    router_pb2.TIER_PREFERENCE_EDGE_ONLY: frozenset({Target.EDGE}),
+    router_pb2.TIER_PREFERENCE_UP_TO_CLOUD_SMALL: frozenset({Target.EDGE, Target.CLOUD_SMALL}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gatherer:
+    """Reads request and live state into `Facts`."""
+
+    edge_load: EdgeLoad
+    cloud_latency: CloudLatency
+
+    def facts(self, ask: Ask, screening: Screening, policy: Policy, now: float) -> Facts:
+        """The facts of `ask` at `now`, monotonic seconds."""
+        request = ask.request
+        return Facts(
+            task_type=ask.task_type,
+            features=features_of(_texts(request), policy.words),
+            screening=screening,
+            pin_pii=ask.tenant.pii == "pin",
+            permitted=frozenset(ask.tenant.targets) & _TIERS[request.tier_preference],
+            edge=self.edge_load.facts(policy.latency, policy.edge_context_tokens),
+            cloud=self.cloud_latency.facts(policy.latency, now),
+            expires_at=ask.budget.expires_at,
+            ttft_budget_ms=float(request.ttft_budget_ms or ask.tenant.default_ttft_ms),
+            max_output_tokens=request.max_output_tokens,
+            tools=tuple(tool.name for tool in request.tools),
+            keep_on_edge=request.privacy_hint == router_pb2.PRIVACY_HINT_KEEP_ON_EDGE,
+        )
+
+
+def _texts(request: router_pb2.RouteRequest) -> Texts:
+    user = chat_pb2.ROLE_USER
+    return Texts(
+        asked=[turn.content for turn in request.messages if turn.role == user],
+        others=[
+            *(turn.content for turn in request.messages if turn.role != user),
+            request.system,
+            *request.slots.values(),
+            *(snippet.text for snippet in request.snippets),
+        ],
+        few_shot=[turn.content for turn in request.few_shot],
+        snippet_scores=[snippet.score for snippet in request.snippets],
+    )

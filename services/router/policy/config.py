@@ -1,0 +1,100 @@
+"""The policy file, typed. Defaults are the shipped policy; `config/policy.yaml` comments them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from services.common.settings import Settings
+from services.common.vocabulary import StreamMode
+
+Support = Literal["yes", "no", "partial"]
+OnLargeTimeout = Literal["next_level", "quick_edge", "edge_draft"]
+
+
+class CapabilityRow(Settings):
+    """What the edge model may do for one task type."""
+
+    edge: Support
+    max_input_tokens: int = Field(default=2_000, ge=1)
+    max_output_tokens: int = Field(default=300, ge=1)
+    expected_output_tokens: int = Field(default=64, ge=1)
+    """Tokens an answer usually has; for estimates where the caller gives no cap."""
+
+
+class Caps(Settings):
+    """Share of the remaining budget (less the reserve) that each level may use."""
+
+    l0: float = Field(default=0.7, gt=0, le=1)
+    l1: float = Field(default=0.3, gt=0, le=1)
+    l2: float = Field(default=0.5, gt=0, le=1)
+    l3: float = Field(default=0.8, gt=0, le=1)
+    reserve_ms: int = Field(default=50, ge=10)
+    """Kept back for L4; with less than this left, L4 answers at once."""
+
+
+class TrivialRule(Settings):
+    """Bounds under which a plain request goes to the edge."""
+
+    max_input_chars: int = 512
+    max_input_tokens: int = 128
+    max_output_tokens: int = 64
+
+
+class WordLists(Settings):
+    """Phrases that mark a kind of request; matched without case, English as whole words."""
+
+    amounts: tuple[str, ...] = ()
+    live: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    cloud_keywords: tuple[str, ...] = ()
+    edge_keywords: tuple[str, ...] = ()
+
+
+class LatencyPolicy(Settings):
+    """How estimates meet the budget."""
+
+    edge_share: float = Field(default=0.9, gt=0, le=1)
+    """The edge is taken while its ETA fits this share of what remains."""
+    cloud_small_prior_ms: float = 1_500.0
+    cloud_large_prior_ms: float = 2_500.0
+    """Expected time of a whole answer before any was measured."""
+    edge_ttft_prior_ms: float = 300.0
+    edge_tpot_prior_ms: float = 15.0
+    """Assumed of the edge until its first report."""
+    simple_lane_max_tokens: int = 384
+    """Prompt and answer together; longer work goes to the complex lane."""
+
+
+class CannedReply(Settings):
+    """What is said when no model could answer."""
+
+    text: str = "I cannot answer this right now."
+    options: tuple[str, ...] = ("Try again in a moment", "Ask a person")
+
+
+class Policy(Settings):
+    """Everything that decides. Frozen; a reload makes a new one."""
+
+    capabilities: dict[str, CapabilityRow]
+    default_task: str = "open_question"
+    caps: Caps = Caps()
+    trivial: TrivialRule = TrivialRule()
+    words: WordLists = WordLists()
+    latency: LatencyPolicy = LatencyPolicy()
+    weak_retrieval_below: float = Field(default=0.5, ge=0, le=1)
+    default_edge_max_input_tokens: int = 128
+    """Where no rule speaks: edge first up to this input, cloud first beyond."""
+    on_large_timeout: OnLargeTimeout = "quick_edge"
+    edge_context_tokens: int = 8_192
+    """The edge window assumed before the worker has told its own."""
+    degrade_context_share: float = Field(default=0.7, gt=0, le=1)
+    default_max_output_tokens: int = Field(default=512, ge=1)
+    stream_mode: StreamMode = StreamMode.COMMIT
+    commit_tokens: int = Field(default=120, ge=1)
+    canned: dict[str, CannedReply] = Field(default_factory=lambda: {"en": CannedReply()})
+
+    def capability(self, task_type: str) -> CapabilityRow:
+        """The row of a task type, the default task's where it has none."""
+        return self.capabilities.get(task_type, self.capabilities[self.default_task])

@@ -1,0 +1,104 @@
+"""Steps 6 to 8: gates that veto, reorder or degrade what the rules nominated."""
+
+from __future__ import annotations
+
+from services.common.vocabulary import FallbackType, Reason, Target
+from services.router.policy.config import Policy
+from services.router.policy.draft import Draft
+from services.router.policy.facts import CLOUD, Facts
+
+# Cheaper first: what a forbidden or unreachable tier is lowered to, and raised to after that.
+_ORDER = (Target.EDGE, Target.CLOUD_SMALL, Target.CLOUD_LARGE)
+
+
+def available(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Leaves a target that is known to be down, where another is permitted."""
+    target = draft.target
+    edge_up, cloud_up = facts.edge.up, _cloud_up(facts, draft)
+    inputs: dict[str, object] = {
+        "edge_up": edge_up,
+        "cloud_up": ",".join(sorted(cloud_up)) or "none",
+    }
+    if target is Target.EDGE and not edge_up and cloud_up:
+        return draft.moved(
+            "available",
+            _cheapest(cloud_up),
+            Reason.EDGE_UNAVAILABLE,
+            fallback_type=FallbackType.UNAVAILABLE,
+            seen=inputs,
+        )
+    if target in CLOUD and target not in cloud_up and cloud_up & draft.permitted:
+        return draft.moved("available", _cheapest(cloud_up), Reason.UPSTREAM_FAILED, seen=inputs)
+    return draft.passed("available", seen=inputs)
+
+
+def latency(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Step 6: the edge while it fits, else the cloud if that fits, else what starts in time."""
+    usual = policy.capability(facts.task_type).expected_output_tokens
+    tokens = facts.expected_output_tokens(usual)
+    usable = draft.remaining_ms - policy.caps.reserve_ms
+    edge_eta = facts.edge.eta_ms(tokens)
+    inputs: dict[str, object] = {
+        "remaining_ms": round(draft.remaining_ms),
+        "edge_eta_ms": round(edge_eta),
+        "edge_ttft_ms": round(facts.edge.ttft_ms),
+        **{f"{name.lower()}_eta_ms": round(tier.eta_ms) for name, tier in facts.cloud.items()},
+    }
+    if draft.target is Target.EDGE and edge_eta > policy.latency.edge_share * draft.remaining_ms:
+        return _leave_slow_edge(facts, draft, usable, inputs)
+    if draft.target in CLOUD and facts.cloud[draft.target].eta_ms > usable:
+        return _leave_slow_cloud(facts, draft, edge_eta, usable, inputs)
+    return draft.passed("latency", seen=inputs)
+
+
+def tier_limit(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Step 8: a nominated tier that is not permitted is lowered, else raised to one that is."""
+    wanted = draft.target or Target.EDGE
+    if wanted in draft.permitted or not draft.permitted:
+        return draft.passed("tier_limit")
+    rank = _ORDER.index(wanted)
+    lower = [t for t in reversed(_ORDER[:rank]) if t in draft.permitted]
+    higher = [t for t in _ORDER[rank:] if t in draft.permitted]
+    return draft.moved(
+        "tier_limit", (lower or higher)[0], Reason.TIER_LIMIT, seen={"wanted": wanted}
+    )
+
+
+def _leave_slow_edge(facts: Facts, draft: Draft, usable: float, inputs: dict[str, object]) -> Draft:
+    fitting = {t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable}
+    if fitting:
+        return draft.moved(
+            "latency",
+            _cheapest(frozenset(fitting)),
+            Reason.LATENCY_PRESSURE,
+            fallback_type=FallbackType.TIMEOUT,
+            seen=inputs,
+        )
+    return draft.moved("latency", Target.EDGE, Reason.LATENCY_PRESSURE, truncated=True, seen=inputs)
+
+
+def _leave_slow_cloud(
+    facts: Facts, draft: Draft, edge_eta: float, usable: float, inputs: dict[str, object]
+) -> Draft:
+    fitting = {t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable}
+    if fitting:
+        return draft.moved(
+            "latency", _cheapest(frozenset(fitting)), Reason.LATENCY_PRESSURE, seen=inputs
+        )
+    if Target.EDGE in draft.permitted and facts.edge.up and facts.edge.ttft_ms < usable:
+        return draft.moved(
+            "latency",
+            Target.EDGE,
+            Reason.LATENCY_PRESSURE,
+            truncated=edge_eta > usable,
+            seen=inputs,
+        )
+    return draft.passed("latency", seen=inputs)
+
+
+def _cloud_up(facts: Facts, draft: Draft) -> frozenset[Target]:
+    return frozenset(t for t in CLOUD & draft.permitted if facts.cloud[t].up)
+
+
+def _cheapest(targets: frozenset[Target]) -> Target:
+    return next(target for target in _ORDER if target in targets)

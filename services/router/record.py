@@ -1,0 +1,169 @@
+"""Records what happened: one ledger row, one log line, metrics and span attributes a request."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from opentelemetry import metrics, trace
+
+from services.common.telemetry import names
+from services.router.ask import Ask
+from services.router.execute.trail import AttemptRecord, Reply, Trail
+from services.router.ledger import Ledger
+
+_log = structlog.get_logger()
+_meter = metrics.get_meter("tandem.router")
+_requests = _meter.create_counter(names.REQUESTS, description="Requests by how they ended")
+_attempts = _meter.create_counter(names.ATTEMPTS, description="Attempts by level and outcome")
+_overrun = _meter.create_histogram(
+    names.DEADLINE_OVERRUN, unit="ms", description="Time past the deadline, 0 where kept"
+)
+_ttft = _meter.create_histogram(names.TTFT, unit="ms", description="Time to the first shown text")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes the record of a request; called exactly once, whatever happened."""
+
+    ledger: Ledger
+
+    def record(self, ask: Ask, trail: Trail, policy_version: str, now: float) -> None:
+        """Never awaits, so that a cancelled call is recorded like any other."""
+        row = _row(ask, trail, policy_version, now)
+        self.ledger.append(row)
+        _count(trail)
+        overrun_ms = (now - ask.budget.expires_at) * 1000.0
+        _overrun.record(max(0.0, overrun_ms))
+        _describe_span(trail, policy_version)
+        _log.info(
+            "request",
+            tenant=ask.tenant.name,
+            ended=trail.ended,
+            level=row["level"],
+            target=row["target"],
+            reason=row["reason"],
+            fallback_type=row["fallback_type"],
+            total_ms=row["total_ms"],
+            attempts=len(trail.attempts),
+        )
+
+
+def _row(ask: Ask, trail: Trail, policy_version: str, now: float) -> dict[str, Any]:
+    reply, facts, usage = trail.reply, trail.facts, trail.usage()
+    return {
+        "request_id": ask.request_id,
+        "at": time.time(),
+        "tenant": ask.tenant.name,
+        "channel": ask.channel,
+        "session_hash": _hash(ask.tenant.name, ask.session_id),
+        "task_type": ask.task_type,
+        "intent": ask.request.intent,
+        "ended": trail.ended,
+        **_served(reply, trail),
+        "attempts": [_attempt(record) for record in trail.attempts],
+        "pii_kinds": list(facts.screening.kinds) if facts else [],
+        "input_chars": facts.features.input_chars if facts else 0,
+        "policy_version": policy_version,
+        "model_id": reply.model_id if reply else "",
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_micro_usd": usage.cost_micro_usd,
+        "usage_estimated": usage.estimated,
+        "budget_ms": ask.budget.deadline_ms,
+        "budget_elapsed_before_ms": ask.budget.elapsed_ms,
+        "total_ms": round(ask.budget.spent_ms(now), 1),
+        "ttft_ms": _since(ask, trail.first_text_at),
+        "stage_ms": {key: round(value, 2) for key, value in trail.stage_ms.items()},
+        "degraded": bool(reply and reply.degraded),
+        "partial": bool(reply and reply.partial),
+    }
+
+
+def _served(reply: Reply | None, trail: Trail) -> dict[str, str]:
+    if reply is not None:
+        return {
+            "level": reply.level,
+            "target": reply.target,
+            "reason": reply.reason,
+            "fallback_type": reply.fallback_type,
+        }
+    planned = trail.plan.reason if trail.plan else ""
+    return {"level": "", "target": "", "reason": planned, "fallback_type": ""}
+
+
+def _attempt(record: AttemptRecord) -> dict[str, Any]:
+    return {
+        "index": record.index,
+        "level": record.level,
+        "target": record.target,
+        "reason": record.reason,
+        "outcome": record.outcome,
+        "cap_ms": round(record.cap_ms),
+        "eta_ms": round(record.eta_ms),
+        "ms": round(record.duration_ms, 1),
+        "model_id": record.model_id,
+        "error_reason": record.error_reason,
+        "input_tokens": record.usage.input_tokens,
+        "output_tokens": record.usage.output_tokens,
+        "cost_micro_usd": record.usage.cost_micro_usd,
+    }
+
+
+def _count(trail: Trail) -> None:
+    reply = trail.reply
+    _requests.add(
+        1,
+        {
+            names.OUTCOME: trail.ended,
+            names.LEVEL: reply.level if reply else "",
+            names.TARGET: reply.target if reply else "",
+            names.REASON: reply.reason if reply else "",
+            names.FALLBACK_TYPE: reply.fallback_type if reply else "",
+        },
+    )
+    for record in trail.attempts:
+        _attempts.add(
+            1,
+            {
+                names.LEVEL: record.level,
+                names.TARGET: record.target,
+                names.OUTCOME: record.outcome,
+            },
+        )
+
+
+def _describe_span(trail: Trail, policy_version: str) -> None:
+    span = trace.get_current_span()
+    span.set_attribute(names.POLICY_VERSION, policy_version)
+    span.set_attribute(names.OUTCOME, trail.ended)
+    if trail.plan:
+        span.set_attribute(names.TASK_TYPE, trail.plan.task_type)
+    if trail.reply:
+        span.set_attributes(
+            {
+                names.LEVEL: trail.reply.level,
+                names.TARGET: trail.reply.target,
+                names.REASON: trail.reply.reason,
+                names.FALLBACK_TYPE: trail.reply.fallback_type,
+            }
+        )
+
+
+def _hash(tenant: str, session_id: str) -> str:
+    """Sessions are told apart in the ledger without keeping what the caller named them."""
+    if not session_id:
+        return ""
+    return hashlib.sha256(f"{tenant}\0{session_id}".encode()).hexdigest()[:16]
+
+
+def _since(ask: Ask, at: float | None) -> float | None:
+    return None if at is None else round(ask.budget.spent_ms(at), 1)
+
+
+def record_ttft(ask: Ask, at: float) -> None:
+    """Records when the first text was shown."""
+    _ttft.record(ask.budget.spent_ms(at))

@@ -1,0 +1,45 @@
+"""How long the cloud tiers take: p90 of the last five minutes, with a prior."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from services.common.vocabulary import Target
+from services.router.policy.config import LatencyPolicy
+from services.router.policy.facts import CloudFacts
+
+WINDOW_S = 300.0
+_MAX_SAMPLES = 512
+# Under this many samples one slow answer would be the p90, so the prior is kept.
+_MIN_SAMPLES = 5
+_QUANTILE = 0.9
+
+
+class CloudLatency:
+    """Keeps the duration of whole answers by tier; `now` is monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._samples: dict[Target, deque[tuple[float, float]]] = {
+            target: deque(maxlen=_MAX_SAMPLES)
+            for target in (Target.CLOUD_SMALL, Target.CLOUD_LARGE)
+        }
+
+    def took(self, target: Target, duration_ms: float, now: float) -> None:
+        """Takes in one whole answer of a cloud tier."""
+        self._samples[target].append((now, duration_ms))
+
+    def facts(self, prior: LatencyPolicy, now: float) -> dict[Target, CloudFacts]:
+        """Both tiers as they are now."""
+        return {
+            Target.CLOUD_SMALL: self._facts(Target.CLOUD_SMALL, prior.cloud_small_prior_ms, now),
+            Target.CLOUD_LARGE: self._facts(Target.CLOUD_LARGE, prior.cloud_large_prior_ms, now),
+        }
+
+    def _facts(self, target: Target, prior_ms: float, now: float) -> CloudFacts:
+        samples = self._samples[target]
+        while samples and samples[0][0] < now - WINDOW_S:
+            samples.popleft()
+        if len(samples) < _MIN_SAMPLES:
+            return CloudFacts(up=True, eta_ms=prior_ms)
+        ordered = sorted(duration for _, duration in samples)
+        return CloudFacts(up=True, eta_ms=ordered[int(_QUANTILE * (len(ordered) - 1))])

@@ -1,0 +1,66 @@
+"""The edge worker as a target."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
+
+from services.common.rpc.outward import open_stream
+from services.common.vocabulary import Level
+from services.router.targets.base import Began, Done, Job, ModelEvent, Piece
+from services.router.targets.prompting import recent_turns, system_text
+
+_METHOD = "tandem.edge.v1.EdgeWorkerService/Generate"
+
+
+class EdgeTarget:
+    """Calls `Generate` on the worker's channel."""
+
+    def __init__(self, channel: grpc.aio.Channel, degrade_share: float) -> None:
+        self._stub: Any = edge_pb2_grpc.EdgeWorkerServiceStub(channel)
+        self._degrade_share = degrade_share
+
+    @asynccontextmanager
+    async def open(self, job: Job) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        """See `ModelTarget.open`."""
+        async with open_stream(
+            self._stub.Generate,
+            self._request(job),
+            name=_METHOD,
+            budget=job.ask.budget,
+            cap_ms=job.limit_ms,
+            request_id=job.ask.request_id,
+        ) as stream:
+            yield _events(stream)
+
+    def _request(self, job: Job) -> edge_pb2.GenerateRequest:
+        request, degraded = job.ask.request, job.level is Level.L1
+        turns = request.messages
+        if degraded:
+            turns = recent_turns(turns, int(self._degrade_share * job.context_tokens))  # type: ignore[assignment]
+        return edge_pb2.GenerateRequest(
+            request_id=job.ask.request_id,
+            tenant=job.ask.tenant.name,
+            lane=edge_pb2.LANE_SIMPLE if job.simple_lane else edge_pb2.LANE_COMPLEX,
+            system=system_text(request, spell_out_form=True),
+            few_shot=() if degraded else request.few_shot,
+            messages=turns,
+            sampling=request.sampling if request.HasField("sampling") else None,
+            max_output_tokens=max(1, job.max_output_tokens // (2 if degraded else 1)),
+        )
+
+
+async def _events(stream: Any) -> AsyncIterator[ModelEvent]:
+    async for response in stream:
+        kind = response.WhichOneof("event")
+        if kind == "delta":
+            yield Piece(response.delta.text)
+        elif kind == "started":
+            yield Began(response.started.model_id)
+        elif kind == "finished":
+            end = response.finished
+            yield Done(end.finish_reason, end.usage, tuple(end.tool_calls), end.mean_logprob)
