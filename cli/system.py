@@ -50,6 +50,7 @@ class System:
     run_dir: Path
     children: dict[str, Child] = field(default_factory=dict)
     secret: str = field(default_factory=lambda: secrets.token_hex(32))
+    standin_key: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def start(self, name: str, arguments: list[str], environment: Mapping[str, str]) -> Child:
         """Starts `python ARGUMENTS` in a session of its own, so that Ctrl-C is ours to pass on."""
@@ -63,6 +64,7 @@ class System:
                     **os.environ,
                     **environment,
                     "TANDEM_SERVICE_SECRET": self.secret,
+                    "TANDEM_STANDIN_KEY": self.standin_key,
                     READY_FILE_ENV: str(ready_file),
                 },
                 stdin=subprocess.DEVNULL,

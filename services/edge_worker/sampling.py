@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 Row = NDArray[np.float32]
 Ids = NDArray[np.int64]
-# Candidates are looked for among logits this close to the highest (after temperature)
-# before the whole vocabulary is sorted: e^-12 is 6 in a million.
-_NEAR = 12.0
+# Candidates are looked for among logits this close to the highest (after temperature),
+# wider and wider, before the whole vocabulary is sorted.
+_NEAR = (2.0, 5.0, 10.0)
 
 
 class BadLogits(ArithmeticError):
@@ -63,13 +63,13 @@ class Scorer:
         """
         best = int(row.argmax())
         peak = float(row[best])
+        if not math.isfinite(peak):  # argmax finds NaN first
+            raise BadLogits("a row of logits is not finite")
         shifted = np.subtract(row, peak, out=self._shifted)
         shifted[best] = -np.inf
         margin = -float(shifted.max())
         shifted[best] = 0.0
         total = float(np.exp(shifted, out=shifted).sum())
-        if not (math.isfinite(peak) and math.isfinite(total)):
-            raise BadLogits("a row of logits is not finite")
         return RowScore(best, margin, peak + math.log(total))
 
 
@@ -108,10 +108,13 @@ def _likely(scaled: Row, params: SamplingParams) -> tuple[Ids, float]:
     """Tokens by falling likelihood, at least those that top-k and top-p can keep."""
     weights = np.exp(scaled)
     total = float(weights.sum(dtype=np.float64))
-    near = np.flatnonzero(scaled > -_NEAR)
-    enough_k = len(near) >= params.top_k
-    enough_p = params.top_k > 0 or float(weights[near].sum()) >= params.top_p * total
-    if not (enough_k and enough_p):
+    for distance in _NEAR:
+        near = np.flatnonzero(scaled > -distance)
+        held = float(weights[near].sum(dtype=np.float64))
+        # With top-k, top-p counts what the k hold, so the k are enough.
+        if len(near) >= params.top_k if params.top_k else held >= params.top_p * total:
+            break
+    else:
         near = np.arange(len(scaled))
     return near[np.argsort(-scaled[near], kind="stable")], total
 

@@ -43,7 +43,7 @@ class Recorder:
             "request",
             tenant=ask.tenant.name,
             ended=trail.ended,
-            level=row["level"],
+            answered_level=row["level"],
             target=row["target"],
             reason=row["reason"],
             fallback_type=row["fallback_type"],

@@ -31,6 +31,11 @@ class UpstreamProcess:
         self._client = httpx.Client(base_url=f"http://{self.address}", trust_env=False, timeout=10)
 
     @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    @property
     def base_url(self) -> str:
         """For a tier's `base_url`."""
         return f"http://{self.address}/v1"

@@ -27,12 +27,14 @@ _VERSION = re.compile(r"(?:version|release|build|\bver\.?|\bv|版本|版)[^\d]{0
 _IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])", re.ASCII)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d\d(?:[ -]?[A-Za-z0-9]){11,30}")
 _USCC = re.compile(r"(?<![A-Za-z0-9])[1-9AN-Y][1-9]\d{6}[0-9A-HJ-NPQRTUWXY]{10}(?![A-Za-z0-9])")
+# Eighteen digits with a birth date are a resident id, or a wrong one.
+_DATED = re.compile(r"\d{6}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{4}")
 _PLATE = re.compile(
     r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-HJ-Za-hj-z] ?[·•.・\-]? ?"
     r"(?:[DFdf][A-HJ-NP-Za-hj-np-z0-9]\d{4}|\d{5}[DFdf]"
     r"|(?=[A-Za-z]{0,4}\d)[A-HJ-NP-Za-hj-np-z0-9]{4}[A-HJ-NP-Za-hj-np-z0-9挂学警港澳])(?![A-Za-z0-9])"
 )
-_OF = r"(?:\s*(?:no\.?|num(?:ber)?|nr|id|#|is|was|号码?|是|为|尾号|[:：=#\-（(]))*\s*"
+_OF = r"(?:\s*(?:no\.?|num(?:ber)?|nr|id|#|is|was|号码?|是|为|尾号|[:：=#\-（(])){0,4}\s*"
 _PASSPORT = re.compile(
     rf"(?:passport|护照|通行证|台胞证|回乡证){_OF}([A-Za-z]{{0,2}}\d{{6,9}}[A-Za-z]?)(?![A-Za-z0-9])",
     re.IGNORECASE,
@@ -97,7 +99,7 @@ def find_ibans(text: str) -> Iterator[PiiSpan]:
 def find_usccs(text: str) -> Iterator[PiiSpan]:
     """Chinese unified social credit codes, with their check character."""
     for found in _USCC.finditer(text.upper()):
-        if uscc.is_valid(found.group()):
+        if uscc.is_valid(found.group()) and not _DATED.fullmatch(found.group()):
             yield PiiSpan(PiiKind.CN_USCC, *found.span())
 
 

@@ -17,7 +17,7 @@ from services.common.pii.kinds import SPECIFICITY
 from services.common.pii.normalize import normalize
 from services.common.pii.numbers import find_cards, find_resident_ids, find_ssns
 from services.common.pii.phones import find_phones
-from services.common.pii.runs import digit_runs, mask_noise
+from services.common.pii.runs import digit_runs, mask_noise, windows
 from services.common.pii.span import PiiSpan
 from services.common.pii.tokens import find_secrets
 
@@ -68,7 +68,9 @@ def _find_all(text: str) -> Iterator[PiiSpan]:
     for run in digit_runs(masked):
         if sum(end - start for start, end in run.groups) < _MIN_RUN_DIGITS:
             continue
-        yield from find_cards(masked, run)
-        yield from find_resident_ids(masked, run)
-        yield from find_ssns(masked, run)
-        yield from find_phones(masked, run)
+        parts = windows(masked, run)
+        if parts:
+            yield from find_cards(masked, parts)
+            yield from find_resident_ids(masked, parts)
+            yield from find_ssns(masked, parts)
+        yield from find_phones(masked, run, parts)

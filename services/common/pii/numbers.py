@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stdnum import luhn
 from stdnum.cn import ric
 
 from services.common.pii import context
 from services.common.pii.kinds import PiiKind
-from services.common.pii.runs import Run, Window, windows
+from services.common.pii.runs import Window
 from services.common.pii.span import PiiSpan
 
 # First digits and lengths that networks issue (ISO/IEC 7812 ranges as the networks publish them).
@@ -31,10 +31,14 @@ _PROVINCE = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]|91"
 _ID_15_LABEL = re.compile(r"身份证[^\d]{0,12}$")
 
 
-def find_cards(text: str, run: Run) -> Iterator[PiiSpan]:
+def find_cards(text: str, windows: Sequence[Window]) -> Iterator[PiiSpan]:
     """12 to 19 digits that pass Luhn and begin as cards do, or are called a card."""
-    for window in windows(text, run, 12, 19):
-        if not _card_shape(window) or not _plain_separators(text, window):
+    for window in windows:
+        if (
+            len(window.digits) < 12
+            or not _card_shape(window)
+            or not _plain_separators(text, window)
+        ):
             continue
         if not luhn.is_valid(window.digits) or len(set(window.digits)) == 1:
             continue
@@ -43,10 +47,10 @@ def find_cards(text: str, run: Run) -> Iterator[PiiSpan]:
             yield PiiSpan(PiiKind.BANK_CARD, window.start, window.end)
 
 
-def find_resident_ids(text: str, run: Run) -> Iterator[PiiSpan]:
+def find_resident_ids(text: str, windows: Sequence[Window]) -> Iterator[PiiSpan]:
     """Chinese resident ids: 18 places with a check digit, or the old 15 with a label."""
-    for window in windows(text, run, 15, 18):
-        if not _plain_separators(text, window):
+    for window in windows:
+        if not 15 <= len(window.digits) <= 18 or not _plain_separators(text, window):
             continue
         if len(window.digits) == 18 and _is_resident_id(window.digits):
             yield PiiSpan(PiiKind.CN_RESIDENT_ID, window.start, window.end)
@@ -58,9 +62,11 @@ def find_resident_ids(text: str, run: Run) -> Iterator[PiiSpan]:
             yield PiiSpan(PiiKind.CN_RESIDENT_ID, window.start, window.end)
 
 
-def find_ssns(text: str, run: Run) -> Iterator[PiiSpan]:
+def find_ssns(text: str, windows: Sequence[Window]) -> Iterator[PiiSpan]:
     """US social security numbers: 3-2-4 with hyphens, or other forms with a label."""
-    for window in windows(text, run, 9, 9):
+    for window in windows:
+        if len(window.digits) != 9:
+            continue
         area, group, serial = window.digits[:3], window.digits[3:5], window.digits[5:]
         if area in ("000", "666") or group == "00" or serial == "0000":
             continue

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import phonenumbers
 
 from services.common.pii import context
 from services.common.pii.kinds import PiiKind
-from services.common.pii.runs import Run, Window, windows
+from services.common.pii.runs import Run, Window, whole
 from services.common.pii.span import PiiSpan
 
 _EXTENSION = re.compile(r"\s?(?:x|ext\.?|extension|转|分机)\s?\d{1,6}(?!\d)", re.IGNORECASE)
@@ -36,22 +36,19 @@ _TRUNK_REGIONS = (
 _MIN_DIGITS, _MAX_DIGITS = 7, 15
 
 
-def find_phones(text: str, run: Run) -> Iterator[PiiSpan]:
+def find_phones(text: str, run: Run, windows: Sequence[Window]) -> Iterator[PiiSpan]:
     """The telephone numbers of one run of digits: the whole of it, else parts of it."""
-    whole = _whole(text, run)
-    if whole is not None and _is_phone(text, whole):
-        yield _span(text, whole)
-        return
-    for window in windows(text, run, 10, 13):
+    size = sum(end - start for start, end in run.groups)
+    if _MIN_DIGITS <= size <= _MAX_DIGITS + 3:
+        all_of_it = whole(text, run)
+        if _is_phone(text, all_of_it):
+            yield _span(text, all_of_it)
+            return
+    for window in windows:
+        if not 10 <= len(window.digits) <= 13:
+            continue
         if _is_cn_mobile(text, window) or (len(run.groups) > 3 and _is_nanp(text, window)):
             yield _span(text, window)
-
-
-def _whole(text: str, run: Run) -> Window | None:
-    size = sum(end - start for start, end in run.groups)
-    if not _MIN_DIGITS <= size <= _MAX_DIGITS + 3:
-        return None
-    return next((w for w in windows(text, run, size, size) if w.start == run.start), None)
 
 
 def _span(text: str, window: Window) -> PiiSpan:
@@ -78,9 +75,7 @@ def _is_phone(text: str, window: Window) -> bool:
 
 
 def _is_cn_mobile(text: str, window: Window) -> bool:
-    if not _CN_MOBILE.fullmatch(window.digits) or len(window.sizes) > 11:
-        return False
-    if not (set(window.sizes) == {1} or all(size >= 2 for size in window.sizes)):
+    if not _CN_MOBILE.fullmatch(window.digits) or not _grouped_as_mobile(window.sizes):
         return False
     if context.names_phone(text, window.start, window.end):
         return True
@@ -92,11 +87,19 @@ def _is_cn_mobile(text: str, window: Window) -> bool:
     )
 
 
+def _grouped_as_mobile(sizes: tuple[int, ...]) -> bool:
+    """Three groups at most after the country code, or each digit apart; no list of numbers."""
+    groups = sizes[1:] if sizes[0] == 2 else sizes
+    return set(sizes) == {1} or all(size >= 3 for size in groups)
+
+
 def _is_international(text: str, window: Window) -> bool:
     plus = re.search(r"(?<![\w)])\+\(?$", text[max(0, window.start - 3) : window.start])
     digits = window.digits
     if plus is None:
         if not digits.startswith("00") or len(window.sizes) < 2:
+            return False
+        if window.sizes[0] < 3 or context.names_code(text, window.start):
             return False
         digits = digits[2:]
     try:
@@ -124,7 +127,7 @@ def _is_nanp(text: str, window: Window) -> bool:
 
 
 def _is_trunk(window: Window) -> bool:
-    if window.digits[0] != "0" or not 9 <= len(window.digits) <= 12:
+    if window.digits[0] != "0" or window.sizes[0] < 2 or not 9 <= len(window.digits) <= 12:
         return False
     if len(window.sizes) == 2:
         # Two groups are a street number and a box as often as a telephone number.

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 # What may stand between two groups of one number; never a line break.
 _RUN = re.compile(r"\d+(?:(?:[ \t.\-/·]|\) ?|\)-| ?\(| - | ?\(0\) ?)\d+)*")
 _GROUP = re.compile(r"\d+")
-_MAX_GROUPS = 19
+# A number in more groups than this is written digit by digit.
+_MAX_GROUPS = 6
+LOW_DIGITS, HIGH_DIGITS = 9, 19
 # Things full of digits that are no personal number: UUIDs, hashes, dates with times.
 _NOISE = re.compile(
     r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
@@ -60,16 +62,42 @@ def digit_runs(text: str) -> Iterator[Run]:
         yield Run(tuple(m.span() for m in _GROUP.finditer(text, found.start(), found.end())))
 
 
-def windows(text: str, run: Run, low: int, high: int) -> Iterator[Window]:
-    """Every row of neighbouring groups with `low` to `high` digits together."""
-    groups = run.groups
-    for first in range(len(groups)):
-        digits = ""
-        sizes: list[int] = []
-        for start, end in groups[first : first + _MAX_GROUPS]:
-            digits += text[start:end]
-            sizes.append(end - start)
-            if len(digits) > high:
+def whole(text: str, run: Run) -> Window:
+    """All groups of a run as one number."""
+    sizes = tuple(end - start for start, end in run.groups)
+    digits = "".join(text[start:end] for start, end in run.groups)
+    return Window(run.start, run.end, digits, sizes)
+
+
+def windows(text: str, run: Run) -> tuple[Window, ...]:
+    """Neighbouring groups that could be one number of 9 to 19 digits.
+
+    People write numbers in few groups or digit by digit; anything else is a list.
+    """
+    if len(run.groups) == 1:
+        size = run.end - run.start
+        return (whole(text, run),) if LOW_DIGITS <= size <= HIGH_DIGITS else ()
+    return tuple(_windows(text, run.groups))
+
+
+def _windows(text: str, groups: tuple[tuple[int, int], ...]) -> Iterator[Window]:
+    for first, (begin, stop) in enumerate(groups):
+        # Digit by digit it must be the whole row, or else any list of digits holds numbers.
+        row = _spelt_row(groups, first) if stop - begin == 1 else 0
+        if LOW_DIGITS <= row <= HIGH_DIGITS:
+            yield whole(text, Run(groups[first : first + row]))
+        count = 0
+        for size, (start, end) in enumerate(groups[first : first + _MAX_GROUPS], 1):
+            count += end - start
+            if count > HIGH_DIGITS:
                 break
-            if len(digits) >= low:
-                yield Window(groups[first][0], end, digits, tuple(sizes))
+            if count >= LOW_DIGITS:
+                yield whole(text, Run(groups[first : first + size]))
+
+
+def _spelt_row(groups: tuple[tuple[int, int], ...], first: int) -> int:
+    """How many groups of one digit begin here; 0 where the row began before or is a list."""
+    if first and groups[first - 1][1] - groups[first - 1][0] == 1:
+        return 0
+    row = groups[first : first + HIGH_DIGITS + 1]
+    return next((i for i, (start, end) in enumerate(row) if end - start > 1), len(row))

@@ -23,10 +23,8 @@ _KEY = re.compile(
 _JWT = re.compile(
     r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{4,}\.[A-Za-z0-9_\-]*"
 )
-_PEM = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[\s\S]{0,16384}?-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
-)
+_PEM = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _IS = r"""["']?\s*(?:is|was|[:：=]|是|为|=>)\s*["'`]?"""
 _LABELLED = re.compile(
     r"(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret(?:[_ -]?(?:access[_ -]?)?key)?"
@@ -45,15 +43,25 @@ _RANDOM_BITS = 3.0
 def find_secrets(text: str) -> Iterator[PiiSpan]:
     """API keys, tokens, private keys and labelled passwords."""
     for found in _KEY.finditer(text):
-        if any(char.isdigit() for char in found.group()):
+        word = found.group()
+        # Mixed letters are enough; `sk-learn-pipeline-estimator` is neither.
+        if any(char.isdigit() for char in word) or not (word.islower() or word.isupper()):
             yield PiiSpan(PiiKind.API_KEY, *found.span())
     if "eyJ" in text:
         for found in _JWT.finditer(text):
             yield PiiSpan(PiiKind.SECRET, *found.span())
     if "-----BEGIN" in text:
-        for found in _PEM.finditer(text):
-            yield PiiSpan(PiiKind.SECRET, *found.span())
+        yield from _private_keys(text)
     yield from _labelled(text)
+
+
+def _private_keys(text: str) -> Iterator[PiiSpan]:
+    """From each header to its end; without one, to the end of the text."""
+    place = 0
+    while (begin := _PEM.search(text, place)) is not None:
+        end = _PEM_END.search(text, begin.end())
+        place = end.end() if end else len(text)
+        yield PiiSpan(PiiKind.SECRET, begin.start(), place)
 
 
 def _labelled(text: str) -> Iterator[PiiSpan]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 from grpc.aio import AbortError
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -67,9 +68,11 @@ class Entrance(grpc.aio.ServerInterceptor):
             else grpc.unary_unary_rpc_method_handler
         )
         inner = handler.unary_stream if handler.response_streaming else handler.unary_unary
+        # Parsed in `_serve`, so that bytes that are no message get a status of ours
+        # and not gRPC's UNKNOWN with the text of a Python exception.
         return make(
-            self._wrap(details.method, inner),
-            request_deserializer=handler.request_deserializer,
+            self._wrap(details.method, _parsing(handler.request_deserializer, inner)),
+            request_deserializer=None,
             response_serializer=handler.response_serializer,
         )
 
@@ -154,6 +157,18 @@ class Entrance(grpc.aio.ServerInterceptor):
             budget=budget,
             metadata=metadata,
         )
+
+
+def _parsing(parse: Callable[[bytes], Any], inner: Handler) -> Handler:
+    async def handle(raw: bytes, context: Any) -> Any:
+        try:
+            request = parse(raw)
+        except DecodeError as exc:
+            rule = "must be a protobuf message of this method, its texts valid UTF-8"
+            raise InvalidField("request", rule) from exc
+        return await inner(request, context)
+
+    return handle
 
 
 def _identifier(metadata: Mapping[str, str], key: str) -> str:

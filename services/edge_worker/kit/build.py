@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.edge_worker.kit import staging, vocab
+from services.edge_worker.kit import kvcache, staging, vocab
 from services.edge_worker.kit.errors import CorruptModel, ModelError, ModelNotBuilt
 from services.edge_worker.kit.graph import write_graph
 from services.edge_worker.kit.linear import RECIPES
@@ -20,11 +20,13 @@ from services.edge_worker.kit.manifest import (
     read_manifest,
     write_manifest,
 )
+from services.edge_worker.kit.prompts import CALIBRATION
 from services.edge_worker.kit.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.kit.weights import Weights, read_weights
+from services.edge_worker.tokenizer import TextTokenizer
 
-BUILDER_VERSION = "1"
+BUILDER_VERSION = "2"
 ROOT_VARIABLE = "TANDEM_MODELS_DIR"
 TOKENIZER_FILE = "tokenizer.json"
 TEMPLATE_FILE = "chat_template.jinja"
@@ -152,19 +154,33 @@ def convert(
     template = weights.metadata.get("tokenizer.chat_template", "")
     (folder / TEMPLATE_FILE).write_text(template, encoding="utf-8")
     write_graph(weights, folder, recipe, _layer_progress(progress))
-    manifest = _manifest(weights, origin, folder, recipe)
+    manifest = _manifest(weights, origin, folder, recipe, "float32")
     write_manifest(manifest, folder)
+    if recipe == "q8":
+        progress("calibrating the cache", 0.85)
+        _quantize_cache(folder)
+        manifest = _manifest(weights, origin, folder, recipe, "int8")
+        write_manifest(manifest, folder)
     return manifest
+
+
+def _quantize_cache(folder: Path) -> None:
+    tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)
+    sequences = [tokenizer.encode_template(text) for text in CALIBRATION]
+    ranges = kvcache.channel_ranges(folder, sequences)
+    kvcache.quantize_cache(folder, kvcache.channel_scales(ranges))
 
 
 def _layer_progress(progress: Progress) -> Callable[[int, int], None]:
     def on_layer(done: int, layers: int) -> None:
-        progress(f"layer {done} of {layers}", 0.3 + 0.6 * done / layers)
+        progress(f"layer {done} of {layers}", 0.3 + 0.5 * done / layers)
 
     return on_layer
 
 
-def _manifest(weights: Weights, origin: GgufOrigin, folder: Path, recipe: str) -> Manifest:
+def _manifest(
+    weights: Weights, origin: GgufOrigin, folder: Path, recipe: str, kv_dtype: str
+) -> Manifest:
     config = weights.config
     names = (MODEL_FILE, DATA_FILE, TOKENIZER_FILE, TEMPLATE_FILE)
     return Manifest(
@@ -179,7 +195,7 @@ def _manifest(weights: Weights, origin: GgufOrigin, folder: Path, recipe: str) -
         vocab_size=config.vocab,
         eos_ids=vocab.eos_ids(weights.metadata),
         bos_id=vocab.bos_id(weights.metadata),
-        kv=KvLayout(config.layers, config.kv_heads, config.head_dim, "float32"),
+        kv=KvLayout(config.layers, config.kv_heads, config.head_dim, kv_dtype),
         tokenizer_file=TOKENIZER_FILE,
         chat_template_file=TEMPLATE_FILE,
         files=tuple(describe_file(folder / name) for name in names),

@@ -3,9 +3,9 @@
 Inputs: `input_ids [batch, sequence]`, `seqlens_k [batch]` (positions after this call,
 less one), `total_sequence_length []` (the longest of them), `logit_rows [n]` (which of
 the batch * sequence positions get logits) and for each layer `past.i.key` and
-`past.i.value`, `[batch, kv_heads, capacity, head_dim]`. Outputs: `logits [n, vocab]` and
-`present.i.*`, to be bound to the buffers of `past.i.*`: GroupQueryAttention then
-writes the new positions in place.
+`past.i.value`, `[batch, kv_heads, capacity, head_dim]`, float32 here and int8 after
+`kvcache.quantize_cache`. Outputs: `logits [n, vocab]` and `present.i.*`, to be bound to
+the buffers of `past.i.*`: GroupQueryAttention then writes the new positions in place.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt
 MANIFEST_FILE = "manifest.json"
 FORMAT = 1
 _CHUNK_BYTES = 1 << 20
+KV_DTYPES = {"float32": 4, "int8": 1}
+"""Types a cache may have, with their size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,19 @@ class KvLayout:
     head_dim: int
     dtype: str
 
+    def __post_init__(self) -> None:
+        """Refuses a type no runtime knows.
+
+        Raises:
+            ValueError: The type is unknown.
+        """
+        if self.dtype not in KV_DTYPES:
+            raise ValueError(f"KV cache of type {self.dtype!r}")
+
     @property
     def bytes_per_token(self) -> int:
         """Bytes of one position over all layers, keys and values."""
-        item = {"float32": 4}[self.dtype]
-        return 2 * self.layers * self.kv_heads * self.head_dim * item
+        return 2 * self.layers * self.kv_heads * self.head_dim * KV_DTYPES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,3 +34,33 @@ PROMPTS: tuple[str, ...] = (
     "<|im_start|>assistant\nThe meeting now takes place on Thursday, as the hall was not "
     "available on Tuesday.<|im_end|>\n",
 )
+
+# Texts that set the ranges of the 8-bit cache; none of them is among PROMPTS, so that
+# verification sees unknown text.
+CALIBRATION: tuple[str, ...] = (
+    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nHow do I bake "
+    "bread at home?<|im_end|>\n<|im_start|>assistant\nMix flour, water, salt and yeast. Knead the "
+    "dough for ten minutes, let it rise for an hour, shape a loaf and bake it at 220 degrees for "
+    "about 30 minutes.<|im_end|>\n<|im_start|>user\nAnd without yeast?<|im_end|>\n"
+    "<|im_start|>assistant\nUse baking soda and buttermilk instead.<|im_end|>\n",
+    "<|im_start|>system\nClassify the message as one of: billing, delivery, returns, other. Answer "
+    'with JSON {"label": "..."}.<|im_end|>\n<|im_start|>user\nI was charged twice for invoice '
+    '#20418 on 3 May!<|im_end|>\n<|im_start|>assistant\n{"label": "billing"}<|im_end|>\n',
+    "Once upon a time there was a little fox who lived near the sea. Every evening she climbed the "
+    'highest dune and asked the lighthouse: "Who are you waiting for?" The lighthouse never '
+    "answered, but its beam went round and round over the dark water until the morning came.",
+    "import asyncio\n\n\nclass Bucket:\n    def __init__(self, rate: float, size: int) -> None:\n"
+    "        self._rate = rate\n        self._tokens = float(size)\n\n"
+    "    async def take(self, n: int = 1) -> bool:\n        # refill first\n"
+    "        await asyncio.sleep(0)\n        if self._tokens >= n:\n"
+    "            self._tokens -= n\n            return True\n        return False\n",
+    "In 1905, Albert Einstein published four papers that changed physics: on the photoelectric "
+    "effect, Brownian motion, special relativity, and the equivalence of mass and energy, "
+    "E = mc^2. He received the Nobel Prize in 1921. The speed of light is 299,792,458 m/s.",
+    "请问我的订单什么时候发货？密码忘了怎么办，我想修改收货地址。谢谢！北京的冬天很冷。",
+    "# Release notes\n\n- **Fixed**: a crash when the list was empty (#312)\n- Added `--dry-run`\n"
+    "- See <https://example.com/docs?page=2&lang=en>\n\n```sh\ncurl -s localhost:8080 | jq .\n"
+    "```\n",
+    "Sehr geehrte Damen und Herren, vielen Dank für Ihre Nachricht. ¿Dónde está la estación? "
+    "Le café est fermé jusqu'à lundi. Привет, как дела? 1, 2, 3 … αβγ ✓ 😀",
+)

@@ -35,8 +35,8 @@ class OnnxPool:
         rows = slots + 1
         self.slots = slots
         self.max_tokens = max_tokens
-        self.cache: NDArray[np.float32] = np.zeros(
-            (kv.layers, 2, rows, kv.kv_heads, max_tokens, kv.head_dim), dtype=np.float32
+        self.cache: NDArray[Any] = np.zeros(
+            (kv.layers, 2, rows, kv.kv_heads, max_tokens, kv.head_dim), dtype=np.dtype(kv.dtype)
         )
         self.tokens: NDArray[np.int64] = np.zeros((rows, 1), dtype=np.int64)
         self.past: NDArray[np.int32] = np.zeros(rows, dtype=np.int32)

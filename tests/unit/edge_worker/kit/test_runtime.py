@@ -28,7 +28,8 @@ def one(runtime: OnnxRuntime, pool: OnnxPool, tokens: list[int], row: int) -> ND
 def test_it_is_a_runtime(runtime: OnnxRuntime) -> None:
     typed: Runtime = runtime  # the type checker proves the protocol
     assert typed.info.vocab_size == tiny.VOCAB
-    assert typed.info.kv_bytes_per_token == 2 * tiny.LAYERS * tiny.KV_HEADS * tiny.HEAD_DIM * 4
+    pool = typed.new_pool(3, 16)
+    assert typed.info.kv_bytes_per_token * 16 * (pool.slots + 1) == pool.bytes
     assert typed.info.eos_ids == {0, 2}
 
 
@@ -40,7 +41,7 @@ def test_fp32_equals_the_reference(fp32_runtime: OnnxRuntime, tiny_weights: Weig
 def test_an_own_head_equals_the_reference(tmp_path: Path) -> None:
     path = tiny.write_gguf(tmp_path / "m.gguf", tied=False)
     wanted = Reference(read_weights(path)).logits(TOKENS)
-    for recipe, limit in (("fp32", 1e-6), ("q8", 0.02)):
+    for recipe, limit in (("fp32", 1e-6), ("q8", 0.05)):
         convert(path, ORIGIN, tmp_path / recipe, recipe)
         found = OnnxRuntime.load(tmp_path / recipe, OnnxOptions(threads=1)).score(TOKENS)
         assert kl_divergence(wanted, found).mean() < limit
@@ -48,7 +49,9 @@ def test_an_own_head_equals_the_reference(tmp_path: Path) -> None:
 
 def test_q8_is_close_to_the_reference(runtime: OnnxRuntime, tiny_weights: Weights) -> None:
     wanted = Reference(tiny_weights).logits(TOKENS)
-    assert kl_divergence(wanted, runtime.score(TOKENS)).mean() < 0.02
+    # Random weights spread wider than real ones, and random tokens leave the cache's
+    # calibrated ranges: a coarse check that nothing is mixed up.
+    assert kl_divergence(wanted, runtime.score(TOKENS)).mean() < 0.05
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 32, 59])
