@@ -74,6 +74,7 @@ class Engine:
         self._jobs: dict[int, Job] = {}
         self._ids = itertools.count()
         self._open = False
+        self._dead = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._warm: asyncio.Future[None] | None = None
@@ -100,8 +101,11 @@ class Engine:
         Raises:
             QueueFull, ContextTooLong, DeadlineExceeded: As `Scheduler.add`.
             Draining: The engine takes no more requests.
+            EngineFailed: It is dead.
         """
         with self._wake:
+            if self._dead:
+                raise engine_failed()
             if not self._open:
                 raise Draining("the edge engine takes no requests")
             job.id = next(self._ids)
@@ -140,6 +144,7 @@ class Engine:
                 self._perform(step)
         except Exception:
             _log.exception("engine_died")
+            self._dead = True
             self._call(self._hooks.on_health, False)
         self._close()
 

@@ -78,6 +78,11 @@ def is_money(text: str, start: int, end: int) -> bool:
     )
 
 
+def is_fraction(text: str, start: int) -> bool:
+    """Whether the digits stand behind a decimal point."""
+    return start >= 2 and text[start - 1] == "." and text[start - 2].isdigit()
+
+
 def glued_to_letters(text: str, start: int, end: int) -> bool:
     """Whether the number is part of a code such as `SKU-123` or a hash."""
     if _GLUED_CODE.search(text[max(0, start - 2) : start]):

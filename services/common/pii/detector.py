@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 
 from services.common.pii.codes import (
@@ -49,9 +50,15 @@ def resolve(found: Iterable[PiiSpan]) -> tuple[PiiSpan, ...]:
     ranked = sorted(found, key=lambda s: (s.start - s.end, SPECIFICITY[s.kind], s.start))
     kept: list[PiiSpan] = []
     for span in ranked:
-        if all(span.end <= other.start or span.start >= other.end for other in kept):
-            kept.append(span)
-    return tuple(sorted(kept, key=lambda span: span.start))
+        place = bisect(kept, span.start, key=_start)
+        free_left = place == 0 or kept[place - 1].end <= span.start
+        if free_left and (place == len(kept) or kept[place].start >= span.end):
+            kept.insert(place, span)
+    return tuple(kept)
+
+
+def _start(span: PiiSpan) -> int:
+    return span.start
 
 
 def _find_all(text: str) -> Iterator[PiiSpan]:

@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Iterator, Sequence
 
-from stdnum import luhn
 from stdnum.cn import ric
 
 from services.common.pii import context
@@ -28,23 +27,29 @@ _CARD_FORMS = re.compile(
 )
 # First digit is the region, the second the province in it (GB/T 2260).
 _PROVINCE = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]|91")
+# Doubled digits, less 9 where above it (ISO/IEC 7812-1, annex B).
+_DOUBLED = {digit: int(digit) * 2 - 9 * (digit > "4") for digit in "0123456789"}
 _ID_15_LABEL = re.compile(r"身份证[^\d]{0,12}$")
 
 
 def find_cards(text: str, windows: Sequence[Window]) -> Iterator[PiiSpan]:
     """12 to 19 digits that pass Luhn and begin as cards do, or are called a card."""
     for window in windows:
-        if (
-            len(window.digits) < 12
-            or not _card_shape(window)
-            or not _plain_separators(text, window)
-        ):
+        if len(window.digits) < 12 or not _card_shape(window):
             continue
-        if not luhn.is_valid(window.digits) or len(set(window.digits)) == 1:
+        if not _plain_separators(text, window) or not passes_luhn(window.digits):
             continue
         formed = _CARD_FORMS.fullmatch(window.digits) and not _called_otherwise(text, window)
         if formed or context.names_card(text, window.start):
             yield PiiSpan(PiiKind.BANK_CARD, window.start, window.end)
+
+
+def passes_luhn(digits: str) -> bool:
+    """Whether the check digit is right; a row of one digit repeated is no number."""
+    if digits.count(digits[0]) == len(digits):
+        return False
+    total = sum(map(int, digits[-1::-2])) + sum(_DOUBLED[digit] for digit in digits[-2::-2])
+    return total % 10 == 0
 
 
 def find_resident_ids(text: str, windows: Sequence[Window]) -> Iterator[PiiSpan]:
@@ -84,12 +89,9 @@ def _card_shape(window: Window) -> bool:
 
 
 def _plain_separators(text: str, window: Window) -> bool:
-    between = text[window.start : window.end]
-    if (
-        text[window.start - 1 : window.start] == "."
-        and text[window.start - 2 : window.start - 1].isdigit()
-    ):
+    if context.is_fraction(text, window.start):
         return False
+    between = text[window.start : window.end]
     return not any(char in "./()·" for char in between)
 
 

@@ -83,7 +83,7 @@ def _is_cn_mobile(text: str, window: Window) -> bool:
         context.names_code(text, window.start)
         or context.is_money(text, window.start, window.end)
         or context.glued_to_letters(text, window.start, window.end)
-        or text[max(0, window.start - 1) : window.start] in (".", ",")
+        or context.is_fraction(text, window.start)
     )
 
 

@@ -1,0 +1,67 @@
+# The only list of commands; CI calls these too. `make help` prints it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+MODELS := models/smollm2-135m-instruct
+# Every tool runs from the virtual environment.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help setup models demo up test test-unit check format gen lock bench-spine clean
+
+help: ## Print this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## Make the virtual environment with every pinned package
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(BIN)/python || { echo "== making .venv"; $(PYTHON) -m venv .venv; }
+	@echo "== installing packages (about 800 MB, most of it onnxruntime-gpu)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+models: $(STAMP) ## Build the default model: 8 bit for the edge, fp32 for the stand-in
+	@tandem models build --recipe all
+
+demo: models ## Set everything up, start the system, ask four questions
+	@tandem demo
+
+up: models ## Start the system and keep it running
+	@tandem up
+
+test: models ## Set everything up and run all tests
+	@python -m pytest
+
+test-unit: $(STAMP) ## Unit tests only: no port, no model
+	@python -m pytest tests/unit
+
+check: $(STAMP) ## Formatting, lint, types, walls, protos, generated code
+	@ruff format --check .
+	@ruff check .
+	@mypy
+	@lint-imports
+	@buf lint
+	@buf format --diff --exit-code
+	@python scripts/generate.py --check
+
+format: $(STAMP) ## Format the code and the protos
+	@ruff format . && ruff check --fix . && buf format --write
+
+gen: $(STAMP) ## Generate gen/ from protos/
+	@python scripts/generate.py
+
+lock: ## Pin every package anew into requirements/dev.lock
+	@test -x $(BIN)/uv || $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv
+	@uv pip compile --universal --quiet --no-emit-index-url --all-extras --group dev --generate-hashes \
+		pyproject.toml -o requirements/dev.lock
+
+bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and stopped processes
+	@python -m benchmarks.spine
+
+clean: ## Remove what was built, but not the virtual environment
+	@rm -rf build models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
