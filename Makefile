@@ -56,7 +56,7 @@ gen: $(STAMP) ## Generate gen/ from protos/
 	@python scripts/generate.py
 
 lock: ## Pin every package anew into requirements/dev.lock
-	@test -x $(BIN)/uv || $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv
+	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv; }
 	@uv pip compile --universal --quiet --no-emit-index-url --all-extras --group dev --generate-hashes \
 		pyproject.toml -o requirements/dev.lock
 

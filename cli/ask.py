@@ -11,10 +11,10 @@ import grpc
 import typer
 from google.protobuf.json_format import MessageToJson
 from rich.console import Console
-from tandem.router.v1 import router_pb2
 
 from cli.client import RouterClient, build_request, fail, find_address, read_key
 from cli.render import show_attempts, show_outcome
+from tandem.router.v1 import router_pb2
 
 
 @dataclass(slots=True)

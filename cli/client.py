@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import grpc
 import typer
+
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2, router_pb2_grpc
 

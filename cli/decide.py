@@ -9,10 +9,10 @@ import typer
 from google.protobuf.json_format import MessageToJson
 from rich.console import Console
 from rich.table import Table
-from tandem.common.v1 import decision_pb2
 
 from cli.client import RouterClient, build_request, fail, find_address, read_key
 from cli.render import level_of, reason_of, target_of
+from tandem.common.v1 import decision_pb2
 
 
 def decide(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
 from tandem.common.v1 import decision_pb2
 from tandem.router.v1 import router_pb2
 

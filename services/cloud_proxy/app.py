@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import grpc
 import structlog
-from tandem.cloud.v1 import cloud_pb2_grpc
 
 from services.cloud_proxy.config import CloudSettings, TierSettings
 from services.cloud_proxy.pipeline import Pipeline
@@ -20,7 +20,7 @@ from services.cloud_proxy.request import Tier
 from services.cloud_proxy.server import SERVICE_NAME, CloudProxyServicer
 from services.cloud_proxy.upstream import Upstream
 from services.common.deadline import BudgetLimits
-from services.common.errors import ConfigInvalid
+from services.common.errors import ConfigInvalid, Unauthenticated
 from services.common.identity import (
     CLAIM_KEY,
     check_claim,
@@ -30,9 +30,14 @@ from services.common.identity import (
 )
 from services.common.pii.detector import StructuredDetector
 from services.common.rpc.call import Principal
+from tandem.cloud.v1 import cloud_pb2_grpc
 
 _log = structlog.get_logger()
 _CALLER = "router"
+# Long enough to load modules before the first call; what is slower goes on beside it.
+_WARM_WAIT_S = 0.5
+# Loads the tables that telephone numbers are looked up in.
+_WARM_TEXT = "+44 20 7946 0958"
 
 
 class RouterOnly:
@@ -46,6 +51,8 @@ class RouterOnly:
         """See `Admission.authenticate`."""
         check_service_token(self._secret, _CALLER, metadata.get("authorization", ""))
         tenant = check_claim(self._secret, metadata.get(CLAIM_KEY, ""))
+        if not tenant:
+            raise Unauthenticated
         return Principal(name=_CALLER, tenant=tenant)
 
     def limits(self, principal: Principal) -> BudgetLimits:
@@ -67,11 +74,13 @@ class CloudApp:
         limits = BudgetLimits(settings.budget.default_ms, settings.budget.max_ms)
         self.admission = RouterOnly(secret, limits)
         recorder = Recorder()
+        self._detector = StructuredDetector()
+        self._warming: asyncio.Future[list[None]] | None = None
         self._tiers = {
             Tier.SMALL: _upstream(Tier.SMALL, settings.tiers.small, recorder),
             Tier.LARGE: _upstream(Tier.LARGE, settings.tiers.large, recorder),
         }
-        self._pipeline = Pipeline(Gate(StructuredDetector(), settings.pii), self._tiers, recorder)
+        self._pipeline = Pipeline(Gate(self._detector, settings.pii), self._tiers, recorder)
         self._rule = settings.pii
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -80,7 +89,7 @@ class CloudApp:
         cloud_pb2_grpc.add_CloudProxyServiceServicer_to_server(servicer, server)
 
     async def start(self) -> None:
-        """Says what this proxy will do; nothing is loaded."""
+        """Says what this proxy will do, and warms up; a provider that is down stops nothing."""
         if self._rule is Rule.ALLOW:
             _log.warning("pii_allowed", note="personal data may leave: pii is set to allow")
         for upstream in self._tiers.values():
@@ -92,9 +101,15 @@ class CloudApp:
                 model=facts.model,
                 standin=facts.standin,
             )
+        await asyncio.to_thread(self._detector.find, _WARM_TEXT)
+        self._warming = asyncio.gather(*(upstream.warm() for upstream in self._tiers.values()))
+        await asyncio.wait({self._warming}, timeout=_WARM_WAIT_S)
 
     async def stop(self) -> None:
         """Closes the pools."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
         for upstream in self._tiers.values():
             await upstream.close()
 

@@ -45,7 +45,8 @@ class TierSettings(Settings):
     retry_steps_ms: tuple[int, ...] = (200, 500, 1_000)
     """Upper ends of the full-jitter waits, one a retry."""
     max_response_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024)
-    max_connections: int = Field(default=128, ge=1)
+    max_connections: int = Field(default=512, ge=1)
+    """As many as `server.max_concurrent_calls`, so that no call waits for one."""
     keepalive_s: int = Field(default=120, ge=0)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     top_k: bool = False

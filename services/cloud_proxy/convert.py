@@ -7,9 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.cloud.v1 import cloud_pb2
-from tandem.common.v1 import chat_pb2
-
 from services.cloud_proxy.request import (
     ChatRequest,
     Output,
@@ -21,6 +18,8 @@ from services.cloud_proxy.request import (
     Turn,
 )
 from services.common.errors import InvalidField
+from tandem.cloud.v1 import cloud_pb2
+from tandem.common.v1 import chat_pb2
 
 _TIERS = {cloud_pb2.TIER_SMALL: Tier.SMALL, cloud_pb2.TIER_LARGE: Tier.LARGE}
 _ROLES = {

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
-from tandem.common.v1 import chat_pb2
-
 from services.cloud_proxy.convert import read_request
 from services.cloud_proxy.pipeline import Pipeline, Result
 from services.cloud_proxy.record import TierFacts, ttft_ms
 from services.common.rpc.call import Call, current_call
 from services.common.vocabulary import FinishReason
+from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
+from tandem.common.v1 import chat_pb2
 
 SERVICE_NAME = cloud_pb2.DESCRIPTOR.services_by_name["CloudProxyService"].full_name
 _FINISH = {

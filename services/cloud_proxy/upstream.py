@@ -57,6 +57,10 @@ class Upstream:
                     raise
             await asyncio.sleep(wait_ms / 1000.0)
 
+    async def warm(self) -> None:
+        """Opens a connection ahead of the first call; tells nobody where it fails."""
+        await self._provider.warm()
+
     async def close(self) -> None:
         """Closes the provider's pool."""
         await self._provider.close()

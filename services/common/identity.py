@@ -82,4 +82,7 @@ def check_claim(secret: str, claim: str) -> str:
         )
     except jwt.InvalidTokenError as exc:
         raise Unauthenticated from exc
-    return str(payload["sub"])
+    tenant = payload["sub"]
+    if not isinstance(tenant, str) or not tenant:
+        raise Unauthenticated
+    return tenant

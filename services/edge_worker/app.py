@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import grpc
 import structlog
-from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 from services.common.deadline import BudgetLimits
 from services.common.errors import ConfigInvalid
@@ -21,6 +20,7 @@ from services.edge_worker.runtime.base import ModelInfo
 from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import LaneName
 from services.edge_worker.server import EdgeServicer
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 _log = structlog.get_logger()
 LoadModel = Callable[[RuntimeSettings], LoadedModel]
@@ -136,6 +136,7 @@ def _lane_limits(name: LaneName, lane: LaneSettings, info: ModelInfo) -> LaneLim
         max_queue=lane.max_queue,
         max_wait_ms=lane.max_wait_ms,
         prefill_chunk_tokens=lane.prefill_chunk_tokens,
+        prefill_chunk_ms=lane.prefill_chunk_ms,
         share=lane.share,
     )
 

@@ -44,7 +44,9 @@ class LaneSettings(Settings):
     """A new batch waits this long after its first row for others."""
     max_queue: Annotated[int, Field(ge=0)] = 64
     prefill_chunk_tokens: Count = 128
-    """Prompt tokens read between two decode steps."""
+    """Most prompt tokens read between two decode steps."""
+    prefill_chunk_ms: Milliseconds = 0.0
+    """Time that a chunk should take, so that the other lane waits no longer; 0: no aim."""
     share: Annotated[float, Field(gt=0)] = 0.75
     """Weight while both lanes have work."""
 
@@ -65,7 +67,8 @@ class LanesSettings(Settings):
         row_tokens=4096,
         max_cache_bytes=1024 * 1024 * 1024,
         max_queue=32,
-        prefill_chunk_tokens=32,
+        prefill_chunk_tokens=64,
+        prefill_chunk_ms=30.0,
         share=0.25,
     )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tandem.edge.v1 import edge_pb2
-
 from services.common.errors import InvalidField
 from services.edge_worker.engine import Engine
 from services.edge_worker.runtime.base import ModelInfo
 from services.edge_worker.scheduler.plan import LaneName
 from services.edge_worker.scheduler.scheduler import LaneView
+from tandem.edge.v1 import edge_pb2
 
 MIN_INTERVAL_MS: Final = 100
 MAX_INTERVAL_MS: Final = 60_000

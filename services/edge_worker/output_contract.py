@@ -7,10 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tandem.common.v1 import chat_pb2
-
 from services.common.errors import InvalidField, Unimplemented
 from services.edge_worker.config import LimitSettings
+from tandem.common.v1 import chat_pb2
 
 MAX_SCHEMA_CHARS: Final = 16_384
 MAX_REGEX_CHARS: Final = 512

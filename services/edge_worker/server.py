@@ -6,8 +6,6 @@ import asyncio
 from typing import Any
 
 import grpc
-from tandem.common.v1 import chat_pb2
-from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 from services.common.errors import Draining, Unimplemented
 from services.common.rpc.call import current_call
@@ -18,6 +16,8 @@ from services.edge_worker.load import WIRE_LANES, read_interval_s, report_load
 from services.edge_worker.pipeline import GeneratePipeline, Ticket
 from services.edge_worker.runtime.base import ModelInfo
 from services.edge_worker.validate import read_generate
+from tandem.common.v1 import chat_pb2
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 
 class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tandem.common.v1 import chat_pb2
-from tandem.edge.v1 import edge_pb2
-
 from services.common.errors import InvalidField, Unimplemented
 from services.edge_worker.chat_template import Role, Turn
 from services.edge_worker.config import LimitSettings, SamplingSettings
@@ -15,6 +12,8 @@ from services.edge_worker.output_contract import read_output
 from services.edge_worker.request import Generation
 from services.edge_worker.sampling import SamplingParams
 from services.edge_worker.scheduler.plan import LaneName
+from tandem.common.v1 import chat_pb2
+from tandem.edge.v1 import edge_pb2
 
 MAX_TEMPERATURE: Final = 2.0
 MAX_TOP_LOGPROBS: Final = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import grpc
-from tandem.router.v1 import router_pb2, router_pb2_grpc
 
 from services.common.errors import ConfigInvalid
 from services.common.identity import check_secret, read_secret
@@ -27,6 +26,7 @@ from services.router.targets.base import ModelTarget
 from services.router.targets.cloud import CloudTarget
 from services.router.targets.edge import EdgeTarget
 from services.router.tenants import RouterAdmission, Tenants
+from tandem.router.v1 import router_pb2, router_pb2_grpc
 
 _LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.router.v1 import router_pb2
-
 from services.common.contract import AnswerCheck
 from services.common.deadline import Budget
 from services.common.vocabulary import StreamMode
 from services.router.tenants import Tenant
+from tandem.router.v1 import router_pb2
 
 
 @dataclass(frozen=True, slots=True)

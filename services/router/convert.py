@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from tandem.common.v1 import chat_pb2, decision_pb2
-from tandem.router.v1 import router_pb2
-
 from services.common.vocabulary import FallbackType, Level, Reason, Target
 from services.router.ask import Ask
 from services.router.execute.trail import AttemptRecord, Reply, Trail
@@ -12,6 +9,8 @@ from services.router.policy.config import Policy
 from services.router.policy.facts import Facts
 from services.router.policy.machine import cap_for, estimates_of
 from services.router.policy.plan import Evidence, Plan
+from tandem.common.v1 import chat_pb2, decision_pb2
+from tandem.router.v1 import router_pb2
 
 
 def decision(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.common.v1 import chat_pb2
-from tandem.router.v1 import router_pb2
-
 from services.common.vocabulary import Target
 from services.router.ask import Ask
 from services.router.policy.config import Policy
@@ -14,6 +11,8 @@ from services.router.policy.facts import MODELS, Facts, Screening
 from services.router.policy.features import Texts, features_of
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
 
 _TIERS = {
     router_pb2.TIER_PREFERENCE_UNSPECIFIED: MODELS,

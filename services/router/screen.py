@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import structlog
-from tandem.router.v1 import router_pb2
 
 from services.common.pii.span import PiiDetector
 from services.router.policy.facts import Screening
 from services.router.validate import text_fields
+from tandem.router.v1 import router_pb2
 
 _log = structlog.get_logger()
 

@@ -6,9 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.common.v1 import decision_pb2
-from tandem.router.v1 import router_pb2, router_pb2_grpc
-
 from services.common.errors import InvalidField, Unimplemented
 from services.common.rpc.call import current_call
 from services.common.vocabulary import Reason, StreamMode, Target
@@ -24,6 +21,8 @@ from services.router.record import record_ttft
 from services.router.task import recognize
 from services.router.tenants import RouterAdmission
 from services.router.validate import check_request
+from tandem.common.v1 import decision_pb2
+from tandem.router.v1 import router_pb2, router_pb2_grpc
 
 _MODES = {
     router_pb2.STREAM_MODE_UNSPECIFIED: StreamMode.PROVISIONAL,

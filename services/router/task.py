@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tandem.common.v1 import chat_pb2
-from tandem.router.v1 import router_pb2
-
 from services.router.policy.config import Policy
 from services.router.policy.features import estimate_tokens, mentions
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
 
 _SUMMARY = ("summarize", "summarise", "summary of", "tl;dr", "总结", "摘要", "概括")
 _KEYWORDS = ("extract keywords", "extract the keywords", "key phrases", "提取关键词", "关键词")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tandem.common.v1 import chat_pb2
-from tandem.router.v1 import router_pb2
-
 from services.common.contract import AnswerCheck, AnyText, check_labels, check_pattern, check_schema
 from services.common.errors import InvalidField
 from services.router.config import RequestLimits
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
 
 _ROLES = {
     chat_pb2.ROLE_USER: "ROLE_USER",

@@ -14,11 +14,11 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from cli.system import Child, System
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 from tandem.router.v1 import router_pb2, router_pb2_grpc
-
-from cli.system import Child, System
 from tests.fakes.upstream_process import UpstreamProcess
 
 SETTLE_S = 10.0
@@ -77,11 +77,17 @@ class Tandem:
     """One running system."""
 
     def __init__(
-        self, run_dir: Path, edge: Mapping[str, str], **options: Mapping[str, str]
+        self,
+        run_dir: Path,
+        edge: Mapping[str, str],
+        *,
+        edge_module: str = "tests.fakes.edge_main",
+        **options: Mapping[str, str],
     ) -> None:
         self.system = System(run_dir)
         self.upstream = UpstreamProcess()
         self._edge_env = {"TANDEM_EDGE__SERVER__LISTEN": "127.0.0.1:0", **edge}
+        self._edge_module = edge_module
         self._options = options
         self.ledger_file = run_dir / "ledger.jsonl"
         self.edge, self.cloud = self._start_edge(), self._start_cloud()
@@ -105,9 +111,8 @@ class Tandem:
         self.system.wait_ready(child, 60.0)
 
     def _start_edge(self) -> Child:
-        module = "tests.fakes.edge_main"
         return self.system.start(
-            "edge", ["-m", module, "--config", "config/edge.yaml"], self._edge_env
+            "edge", ["-m", self._edge_module, "--config", "config/edge.yaml"], self._edge_env
         )
 
     def _start_cloud(self) -> Child:

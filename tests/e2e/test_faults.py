@@ -17,9 +17,9 @@ from typing import Any
 
 import grpc
 import pytest
+
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
-
 from tests.e2e.harness import Result, Tandem, eventually, question
 
 LONG = "[[say:" + "One sentence is here. " + "and on it goes " * 20 + "]]"

@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
-from tandem.router.v1 import router_pb2
 
+from tandem.router.v1 import router_pb2
 from tests.e2e.harness import Tandem, question
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tandem.router.v1 import router_pb2
 
+from tandem.router.v1 import router_pb2
 from tests.e2e.harness import Tandem, question
 
 SAY = "[[say:Rome is the capital. It is old.]]"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tandem.router.v1 import router_pb2
 
+from tandem.router.v1 import router_pb2
 from tests.e2e.conftest import BURN
 from tests.e2e.harness import Tandem, eventually, question
 from tests.fakes.otlp_receiver import OtlpReceiver, SeenSpan

@@ -65,5 +65,8 @@ class Provider(Protocol):
             DeadlineExceeded: The budget ended first.
         """
 
+    async def warm(self) -> None:
+        """Opens a connection ahead of the first call; never raises."""
+
     async def close(self) -> None:
         """Closes the pool."""

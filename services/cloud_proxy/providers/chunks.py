@@ -22,6 +22,8 @@ _FINISH = {
     "content_filter": FinishReason.CONTENT_FILTER,
 }
 _MAX_TOOL_CALLS = 128
+# Whatever strange JSON makes of plain reading code.
+_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ class ChunkAssembler:
             if chunk.get("error"):
                 raise error_in_body(chunk)
             return self._read(chunk)
-        except (ValueError, TypeError, AttributeError, KeyError) as exc:
+        except _UNREADABLE as exc:
             # The chunk may quote the prompt: it is not passed on.
             raise UpstreamMalformed("the provider sent a chunk that cannot be read") from exc
 

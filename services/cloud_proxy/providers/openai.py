@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 import time
@@ -94,6 +95,12 @@ class OpenAiProvider:
             if not assembler.finished:
                 raise
         return assembler.complete()
+
+    async def warm(self) -> None:
+        """See `Provider.warm`: the handshake, and modules that load late, are behind us then."""
+        with contextlib.suppress(httpx.HTTPError, OSError):
+            timeout = self._endpoint.connect_ms / 1000.0
+            await self._client.head("/models", timeout=timeout)
 
     async def close(self) -> None:
         """Closes the pool."""

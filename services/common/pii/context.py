@@ -9,7 +9,8 @@ _WINDOW = 48
 _PHONE = re.compile(
     r"(?:phone|mobile|cell(?:ular)?|\btel\b|telephone|\bfax\b|\bdesk\b|\boffice\b(?= ?[:：])"
     r"|whatsapp|wechat|hotline"
-    r"|\bph\b|contact|\bcall(?:ed|ing)?\b|\bdial\b|\breach\b|\btext(?:ed)?\b|\bsms\b|\bring\b|answering"
+    r"|\bph\b|contact|\bmy (?:\w+ )?number\b"
+    r"|\bcall(?:ed|ing)?\b|\bdial\b|\breach\b|\btext(?:ed)?\b|\bsms\b|\bring\b|answering"
     r"|registered|messages? (?:to|on|at)"
     r"|电话|手机|座机|联系|致电|拨打|来电|号码|传真|微信|热线|打给|回电|短信|预留)"
     r"[^\d]{0,25}$",

@@ -50,6 +50,8 @@ def open_channel(address: str, max_message_bytes: int) -> grpc.aio.Channel:
             *_COMMON_OPTIONS,
             ("grpc.lb_policy_name", "round_robin"),
             ("grpc.enable_retries", 0),
+            # gRPC would send our own hops, prompts and all, through http_proxy.
+            ("grpc.enable_http_proxy", 0),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1_000),

@@ -21,12 +21,13 @@ from services.edge_worker.kit.manifest import (
     write_manifest,
 )
 from services.edge_worker.kit.prompts import CALIBRATION
+from services.edge_worker.kit.smooth import smooth
 from services.edge_worker.kit.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.kit.weights import Weights, read_weights
 from services.edge_worker.tokenizer import TextTokenizer
 
-BUILDER_VERSION = "2"
+BUILDER_VERSION = "4"
 ROOT_VARIABLE = "TANDEM_MODELS_DIR"
 TOKENIZER_FILE = "tokenizer.json"
 TEMPLATE_FILE = "chat_template.jinja"
@@ -153,27 +154,30 @@ def convert(
     tokenizer.save(str(folder / TOKENIZER_FILE))
     template = weights.metadata.get("tokenizer.chat_template", "")
     (folder / TEMPLATE_FILE).write_text(template, encoding="utf-8")
+    calibration = _calibration(folder)
+    if recipe == "q8":
+        progress("evening activations", 0.2)
+        weights = smooth(weights, calibration)
     write_graph(weights, folder, recipe, _layer_progress(progress))
     manifest = _manifest(weights, origin, folder, recipe, "float32")
     write_manifest(manifest, folder)
     if recipe == "q8":
         progress("calibrating the cache", 0.85)
-        _quantize_cache(folder)
+        scales = kvcache.channel_scales(kvcache.channel_ranges(folder, calibration))
+        kvcache.quantize_cache(folder, scales)
         manifest = _manifest(weights, origin, folder, recipe, "int8")
         write_manifest(manifest, folder)
     return manifest
 
 
-def _quantize_cache(folder: Path) -> None:
+def _calibration(folder: Path) -> list[list[int]]:
     tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)
-    sequences = [tokenizer.encode_template(text) for text in CALIBRATION]
-    ranges = kvcache.channel_ranges(folder, sequences)
-    kvcache.quantize_cache(folder, kvcache.channel_scales(ranges))
+    return [tokenizer.encode_template(text) for text in CALIBRATION]
 
 
 def _layer_progress(progress: Progress) -> Callable[[int, int], None]:
     def on_layer(done: int, layers: int) -> None:
-        progress(f"layer {done} of {layers}", 0.3 + 0.5 * done / layers)
+        progress(f"layer {done} of {layers}", 0.35 + 0.5 * done / layers)
 
     return on_layer
 

@@ -10,31 +10,39 @@ from numpy.typing import NDArray
 from services.edge_worker.kit.errors import UnsupportedModel
 from services.edge_worker.kit.weights import Floats, Tensor
 
-BLOCK = 32
+BLOCK = 32  # of GGUF, kept for tables that map without loss
 _ZERO = 128  # MatMulNBits' default zero point for 8 bits
 _Q8_0_BYTES = 2 + BLOCK  # an fp16 scale, then 32 int8
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A matrix as bytes: value = (data - 128) * scale, one scale for 32 columns.
+    """A matrix as bytes: value = (data - 128) * scale, one scale a block of columns.
 
     Attributes:
-        data: `[rows, cols / 32, 32]` uint8.
-        scales: `[rows, cols / 32]` float32.
+        data: `[rows, blocks, block]` uint8; padding columns hold 128, which is zero.
+        scales: `[rows, blocks]` float32.
+        cols: Columns without the padding.
     """
 
     data: NDArray[np.uint8]
     scales: Floats
+    cols: int
+
+    @property
+    def block(self) -> int:
+        """Columns that share a scale."""
+        return int(self.data.shape[2])
 
     def floats(self) -> Floats:
         """Dequantized `[rows, cols]`."""
         centred = self.data.astype(np.float32) - _ZERO
-        return (centred * self.scales[..., None]).reshape(len(self.data), -1)
+        values: Floats = (centred * self.scales[..., None]).reshape(len(self.data), -1)
+        return values[:, : self.cols]
 
 
 def quantize(tensor: Tensor) -> Blocks:
-    """Eight-bit blocks of a stored matrix; without loss from Q8_0.
+    """Blocks of 32 of a stored matrix; without loss from Q8_0.
 
     Raises:
         UnsupportedModel: The columns are not a multiple of 32.
@@ -43,7 +51,7 @@ def quantize(tensor: Tensor) -> Blocks:
         raise UnsupportedModel(f"{tensor.name}: shape {tensor.shape} has no blocks of {BLOCK}")
     if tensor.kind == "Q8_0":
         return _from_q8_0(tensor)
-    return quantize_floats(tensor.floats())
+    return quantize_floats(tensor.floats(), BLOCK)
 
 
 def _from_q8_0(tensor: Tensor) -> Blocks:
@@ -51,25 +59,29 @@ def _from_q8_0(tensor: Tensor) -> Blocks:
     stored = np.ascontiguousarray(tensor.raw).reshape(rows, cols // BLOCK, _Q8_0_BYTES)
     scales = np.ascontiguousarray(stored[..., :2]).view(np.float16)[..., 0]
     # int8 + 128 as uint8 is the same byte with its sign bit flipped.
-    return Blocks(stored[..., 2:] ^ np.uint8(_ZERO), scales.astype(np.float32))
+    return Blocks(stored[..., 2:] ^ np.uint8(_ZERO), scales.astype(np.float32), cols)
 
 
-def quantize_floats(values: Floats) -> Blocks:
+def quantize_floats(values: Floats, block: int) -> Blocks:
     """Symmetric rounding to 8 bits, largest magnitude of a block at 127."""
-    blocks = values.reshape(len(values), -1, BLOCK)
+    rows, cols = values.shape
+    padded = np.pad(values, ((0, 0), (0, -cols % block)))
+    blocks = padded.reshape(rows, -1, block)
     scales = np.abs(blocks).max(axis=2) / np.float32(127)
     divisor = np.where(scales == 0, np.float32(1), scales)[..., None]
     data = np.rint(blocks / divisor) + _ZERO
-    return Blocks(data.astype(np.uint8), scales.astype(np.float32))
+    return Blocks(data.astype(np.uint8), scales.astype(np.float32), cols)
 
 
 def stack(parts: list[Blocks]) -> Blocks:
     """One matrix from several with the same columns, rows in order."""
     return Blocks(
-        np.concatenate([p.data for p in parts]), np.concatenate([p.scales for p in parts])
+        np.concatenate([p.data for p in parts]),
+        np.concatenate([p.scales for p in parts]),
+        parts[0].cols,
     )
 
 
 def take_rows(blocks: Blocks, order: NDArray[np.intp]) -> Blocks:
     """The same matrix with its rows in another order."""
-    return Blocks(blocks.data[order], blocks.scales[order])
+    return Blocks(blocks.data[order], blocks.scales[order], blocks.cols)

@@ -6,6 +6,8 @@ as stored, Q and K stay in the file's interleaved order, attention is written ou
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,12 +15,21 @@ from services.edge_worker.kit.weights import Floats, LlamaConfig, Weights
 
 _HEAD_ROWS = 128  # positions of the head at once: 128 * 49,152 logits are 25 MB
 
+Observe = Callable[[str, Floats], None]
+
 
 class Reference:
     """Full-precision Llama (Touvron et al., 2023) with grouped-query attention."""
 
-    def __init__(self, weights: Weights) -> None:
-        """Dequantizes every tensor (540 MB for SmolLM2-135M)."""
+    def __init__(self, weights: Weights, observe: Observe = lambda _name, _x: None) -> None:
+        """Dequantizes every tensor (540 MB for SmolLM2-135M).
+
+        Args:
+            weights: The model.
+            observe: Called with the GGUF name and the input `[positions, columns]` of
+                each matrix of a layer.
+        """
+        self._observe = observe
         self._config = weights.config
         self._w = {name: tensor.floats() for name, tensor in weights.tensors.items()}
 
@@ -44,11 +55,16 @@ class Reference:
     def _block(self, at: str, hidden: Floats) -> Floats:
         hidden = hidden + self._attention(at, self._norm(hidden, f"{at}.attn_norm"))
         x = self._norm(hidden, f"{at}.ffn_norm")
-        gate = x @ self._get(f"{at}.ffn_gate").T
+        gate = self._times(x, f"{at}.ffn_gate")
         silu = gate / (1 + np.exp(-gate))  # SwiGLU (Shazeer, 2020)
-        gated = silu * (x @ self._get(f"{at}.ffn_up").T)
-        fed: Floats = hidden + gated @ self._get(f"{at}.ffn_down").T
+        gated = silu * self._times(x, f"{at}.ffn_up")
+        fed: Floats = hidden + self._times(gated, f"{at}.ffn_down")
         return fed
+
+    def _times(self, x: Floats, name: str) -> Floats:
+        self._observe(name, x)
+        product: Floats = x @ self._get(name).T
+        return product
 
     def _attention(self, at: str, x: Floats) -> Floats:
         c = self._config
@@ -61,12 +77,11 @@ class Reference:
         future = np.triu(np.full(scores.shape[1:], -np.inf, dtype=np.float32), 1)
         mixed = _softmax(scores + future) @ v
         joined: Floats = mixed.swapaxes(0, 1).reshape(len(x), -1)
-        out: Floats = joined @ self._get(f"{at}.attn_output").T
-        return out
+        return self._times(joined, f"{at}.attn_output")
 
     def _heads(self, x: Floats, name: str, heads: int) -> Floats:
         """Projection as `[heads, positions, head_dim]`."""
-        projected = (x @ self._get(name).T).reshape(len(x), heads, self._config.head_dim)
+        projected = self._times(x, name).reshape(len(x), heads, self._config.head_dim)
         heads_first: Floats = projected.swapaxes(0, 1)
         return heads_first
 

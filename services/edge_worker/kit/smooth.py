@@ -17,7 +17,7 @@ import numpy as np
 from services.edge_worker.kit.reference import Reference
 from services.edge_worker.kit.weights import Floats, LlamaConfig, Tensor, Weights
 
-_STRENGTH = 0.65  # measured: KL 0.0084 at blocks of 128; 0.5: 0.0097, 0.35: 0.0118, off: 0.0151
+_STRENGTH = 0.65  # measured mean KL: 0.0066; at 0.5 0.0078, at 0.35 0.0088, without 0.0113
 _LEAST_INPUT = 1e-4
 _LEAST_WEIGHT = 1e-6
 

@@ -110,8 +110,9 @@ class Runtime(Protocol):
     def decode(self, pool: KvPool, tokens: NDArray[np.int64], past: NDArray[np.int32]) -> Logits:
         """Advances rows 0..B-1 by one token each.
 
-        Rows of any lengths may go together; a row's result does not depend on who
-        shares the batch.
+        Rows of any lengths may go together. A row's result does not depend on who shares
+        the batch: the `q8` recipe gives the same bits on a CPU, others the same up to
+        rounding.
 
         Args:
             pool: The pool.

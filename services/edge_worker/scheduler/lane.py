@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from services.edge_worker.scheduler.batch import Batch
 from services.edge_worker.scheduler.estimate import Backlog, LaneRates
 from services.edge_worker.scheduler.kvledger import KvLedger
+from services.edge_worker.scheduler.pace import ChunkPace
 from services.edge_worker.scheduler.plan import DecodeWork, LaneName, PrefillWork, RowMove
 from services.edge_worker.scheduler.queue import TenantQueue
 from services.edge_worker.scheduler.sequence import Sequence, State
@@ -30,7 +31,8 @@ class LaneLimits:
         pool_tokens: Positions that all sequences together may reserve.
         max_queue: Most sequences that wait.
         max_wait_ms: A new batch waits this long after its first row for others.
-        prefill_chunk_tokens: Prompt tokens between two decode steps.
+        prefill_chunk_tokens: Most prompt tokens between two decode steps.
+        prefill_chunk_ms: Time that a chunk of them should take; 0: no aim.
         share: Weight of the lane while both have work.
     """
 
@@ -42,6 +44,7 @@ class LaneLimits:
     max_queue: int
     max_wait_ms: float
     prefill_chunk_tokens: int
+    prefill_chunk_ms: float
     share: float
 
     @property
@@ -63,7 +66,8 @@ class Lane:
         self.steps = 0
         self.rows = 0
         self.shared_steps = 0
-        self._credit = limits.prefill_chunk_tokens
+        self._pace = ChunkPace(limits.prefill_chunk_tokens, limits.prefill_chunk_ms)
+        self._credit = self._pace.tokens
         self._hold_until = 0.0
         self._last_step_at = 0.0
 
@@ -111,11 +115,14 @@ class Lane:
         """When the batch stops waiting for others; None without a batch."""
         return self._hold_until if len(self.batch) else None
 
-    def prefilled(self, work: PrefillWork, ended: bool, now: float) -> tuple[RowMove, ...]:
+    def prefilled(
+        self, work: PrefillWork, ended: bool, cost_ms: float, now: float
+    ) -> tuple[RowMove, ...]:
         """A chunk was computed; with the last one the first token was drawn too."""
         sequence = self._prefilling(work.id)
         sequence.compute(work.count)
         self._credit -= work.count
+        self._pace.measured(work.count, cost_ms)
         if not work.last:
             return ()
         sequence.produce()
@@ -143,7 +150,7 @@ class Lane:
         self.shared_steps += len(rows) > 1
         self.rates.interval((now - self._last_step_at) * 1000.0, now)
         self._last_step_at = now
-        self._credit = self.limits.prefill_chunk_tokens
+        self._credit = self._pace.tokens
         leaving = [sequence for sequence in rows if sequence.spec.id in ended]
         moves = self.batch.leave(leaving)
         for sequence in leaving:
@@ -173,7 +180,7 @@ class Lane:
     def _may_prefill(self, sequence: Sequence) -> bool:
         if not len(self.batch):
             return True
-        smallest = math.ceil(self.limits.prefill_chunk_tokens / _SMALLEST_CHUNK)
+        smallest = math.ceil(self._pace.tokens / _SMALLEST_CHUNK)
         return self._credit >= min(sequence.prompt_left, smallest)
 
     def _prefill(self, sequence: Sequence, now: float) -> PrefillWork:
@@ -183,7 +190,7 @@ class Lane:
             self.ledger.reserve(sequence.spec.id, sequence.spec.reserved_tokens)
             sequence.start(now)
             self.prefilling = sequence
-        budget = self._credit if len(self.batch) else self.limits.prefill_chunk_tokens
+        budget = min(self._credit, self._pace.tokens) if len(self.batch) else self._pace.tokens
         count = min(sequence.prompt_left, budget)
         return PrefillWork(
             lane=self.limits.name,

@@ -126,7 +126,7 @@ class Scheduler:
         lane = self._lanes[work.lane]
         self._share.charge(work.lane, cost_ms)
         if isinstance(work, PrefillWork):
-            moves = lane.prefilled(work, work.id in finished, now)
+            moves = lane.prefilled(work, work.id in finished, cost_ms, now)
         else:
             moves = lane.decoded(finished, now)
         for sequence_id in finished:

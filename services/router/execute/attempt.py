@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from tandem.common.v1 import chat_pb2
-
 from services.common.errors import Code, RemoteError
 from services.common.vocabulary import AttemptOutcome, FallbackType, Reason, StreamMode, Target
 from services.router.execute.sink import Sink
 from services.router.policy.release import Release
 from services.router.targets.base import Began, Done, Job, ModelEvent, ModelTarget, Piece
+from tandem.common.v1 import chat_pb2
 
 # A refusal of the request itself: another model may take it, and nobody is at fault.
 _CAPABILITY_CODES = frozenset({Code.INVALID_ARGUMENT, Code.UNIMPLEMENTED})

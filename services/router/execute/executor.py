@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from opentelemetry import trace
 from opentelemetry.trace import Status, StatusCode
-from tandem.common.v1 import chat_pb2
 
 from services.common.telemetry import names
 from services.common.vocabulary import (
@@ -30,6 +29,7 @@ from services.router.policy.facts import Facts
 from services.router.policy.plan import Plan
 from services.router.state.cloud_latency import CloudLatency
 from services.router.targets.base import Job, ModelTarget
+from tandem.common.v1 import chat_pb2
 
 _tracer = trace.get_tracer("tandem.router")
 _DEGRADED_NOTICE = "A stronger model was wanted and could not be reached."

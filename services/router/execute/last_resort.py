@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from tandem.common.v1 import chat_pb2
-from tandem.router.v1 import router_pb2
-
 from services.common.vocabulary import FallbackType, Level, Reason, Target
 from services.router.execute.trail import Reply, Trail
 from services.router.policy.config import CannedReply, Policy
 from services.router.policy.release import whole_sentences
+from tandem.common.v1 import chat_pb2
+from tandem.router.v1 import router_pb2
 
 _DRAFT_NOTICE = "The answer was not confirmed; human check advised."
 _CANNED_NOTICE = "No model could answer in time."

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tandem.common.v1 import chat_pb2
-
 from services.common.vocabulary import AttemptOutcome, FallbackType, Level, Reason, Target
 from services.router.policy.facts import Facts
 from services.router.policy.plan import Plan
+from tandem.common.v1 import chat_pb2
 
 
 @dataclass(frozen=True, slots=True)

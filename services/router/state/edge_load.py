@@ -9,11 +9,11 @@ from typing import Any
 
 import grpc
 import structlog
-from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 from services.router.config import EdgeLink
 from services.router.policy.config import LatencyPolicy
 from services.router.policy.facts import EdgeFacts
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 _log = structlog.get_logger()
 _RETRY_S = 0.2

@@ -7,10 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem.common.v1 import chat_pb2
-
 from services.common.vocabulary import Level
 from services.router.ask import Ask
+from tandem.common.v1 import chat_pb2
 
 
 @dataclass(frozen=True, slots=True)

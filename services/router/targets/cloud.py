@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
-from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
 
 from services.common.identity import CLAIM_KEY, service_token, sign_claim
 from services.common.rpc.outward import open_stream
 from services.common.vocabulary import Target
 from services.router.targets.base import Began, Done, Job, ModelEvent, Piece
 from services.router.targets.prompting import system_text
+from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
 
 _METHOD = "tandem.cloud.v1.CloudProxyService/Generate"
 _TIERS = {Target.CLOUD_SMALL: cloud_pb2.TIER_SMALL, Target.CLOUD_LARGE: cloud_pb2.TIER_LARGE}
@@ -49,7 +49,8 @@ class CloudTarget:
         return cloud_pb2.GenerateRequest(
             request_id=job.ask.request_id,
             tier=self._tier,
-            system=system_text(request, spell_out_form=True),
+            # The proxy spells out or sets the form, as its provider allows.
+            system=system_text(request, spell_out_form=False),
             few_shot=request.few_shot,
             messages=request.messages,
             tools=request.tools,

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
-from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 from services.common.rpc.outward import open_stream
 from services.common.vocabulary import Level
 from services.router.targets.base import Began, Done, Job, ModelEvent, Piece
 from services.router.targets.prompting import recent_turns, system_text
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 _METHOD = "tandem.edge.v1.EdgeWorkerService/Generate"
 

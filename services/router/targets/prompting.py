@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from services.router.policy.features import estimate_tokens
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
-
-from services.router.policy.features import estimate_tokens
 
 
 def system_text(request: router_pb2.RouteRequest, *, spell_out_form: bool) -> str:

@@ -10,14 +10,14 @@ from typing import Any
 
 import grpc
 import pytest
-from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
-from tandem.common.v1 import chat_pb2
 
 from services.cloud_proxy.app import CloudApp
 from services.cloud_proxy.config import CloudSettings
 from services.common.identity import CLAIM_KEY, service_token, sign_claim
 from services.common.rpc.entrance import Entrance
 from services.common.rpc.outward import open_channel, server_options
+from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
+from tandem.common.v1 import chat_pb2
 from tests.fakes.upstream_process import UpstreamProcess
 
 SECRET = "integration-secret-integration-secret"

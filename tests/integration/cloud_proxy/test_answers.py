@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tandem.cloud.v1 import cloud_pb2
 from tandem.common.v1 import chat_pb2
-
 from tests.fakes.upstream_process import UpstreamProcess
 from tests.integration.cloud_proxy.conftest import KEY, MakeProxy
 
@@ -115,3 +116,13 @@ async def test_silence_after_the_finish_reason_loses_nothing(
     answer = await (await make_proxy()).collect("hi")
     assert answer.text == "a b"
     assert answer.finished.usage.estimated
+
+
+async def test_proxies_of_the_environment_are_ignored(
+    make_proxy: MakeProxy, upstream: UpstreamProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    upstream.script({"text": "straight"})
+    assert (await (await make_proxy()).collect("hi")).text == "straight"

@@ -9,9 +9,9 @@ from typing import Any
 
 import grpc
 import pytest
-from tandem.common.v1 import chat_pb2
 
 from services.common.rpc.status import error_from_rpc
+from tandem.common.v1 import chat_pb2
 from tests.fakes.upstream_process import UpstreamProcess
 from tests.integration.cloud_proxy.conftest import KEY, MakeProxy, Proxy
 
@@ -184,13 +184,14 @@ async def test_cancel_before_the_first_token_closes_it_too(
 async def test_a_bad_field_is_named(make_proxy: MakeProxy, upstream: UpstreamProcess) -> None:
     proxy = await make_proxy()
     message = chat_pb2.Message(role=chat_pb2.ROLE_USER, content="hi")
+    tool = chat_pb2.Message(role=chat_pb2.ROLE_TOOL)
     cases: list[tuple[dict[str, Any], str]] = [
         ({"messages": []}, "messages"),
         ({"tier": 0}, "tier"),
         ({"max_output_tokens": -1}, "max_output_tokens"),
         ({"messages": [chat_pb2.Message(content="x")]}, "messages[0].role"),
         (
-            {"few_shot": [message, chat_pb2.Message(role=chat_pb2.ROLE_TOOL)]},
+            {"few_shot": [message, tool]},
             "few_shot[1].tool_call_id",
         ),
         ({"sampling": chat_pb2.Sampling(temperature=3)}, "sampling.temperature"),

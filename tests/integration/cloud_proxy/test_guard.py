@@ -7,10 +7,10 @@ from typing import Any
 
 import grpc
 import pytest
-from tandem.common.v1 import chat_pb2
 
 from services.common.identity import CLAIM_KEY, service_token, sign_claim
 from services.common.rpc.status import error_from_rpc
+from tandem.common.v1 import chat_pb2
 from tests.fakes.upstream_process import UpstreamProcess
 from tests.integration.cloud_proxy.conftest import SECRET, MakeProxy
 from tests.integration.cloud_proxy.test_failures import fails
@@ -46,6 +46,7 @@ async def test_only_the_router_with_a_fresh_claim_gets_in(
 
 def _everywhere() -> list[tuple[str, dict[str, Any]]]:
     turn = chat_pb2.Message(role=chat_pb2.ROLE_USER, content="hi")
+    shown = chat_pb2.Message(role=chat_pb2.ROLE_USER, content=EMAIL)
     call = chat_pb2.ToolCall(id="c1", name="send", arguments_json=f'{{"to": "{EMAIL}"}}')
     asks = chat_pb2.Message(role=chat_pb2.ROLE_ASSISTANT, tool_calls=[call])
     schema = f'{{"description": "{EMAIL}"}}'
@@ -55,7 +56,7 @@ def _everywhere() -> list[tuple[str, dict[str, Any]]]:
         ("system", {"system": EMAIL}),
         (
             "few_shot[0].content",
-            {"few_shot": [chat_pb2.Message(role=chat_pb2.ROLE_USER, content=EMAIL)]},
+            {"few_shot": [shown]},
         ),
         ("messages[1].tool_calls[0].arguments_json", {"messages": [turn, asks]}),
         ("tools[0].description", {"tools": [chat_pb2.Tool(name="a", description=EMAIL)]}),

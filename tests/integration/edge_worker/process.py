@@ -17,6 +17,7 @@ from pathlib import Path
 import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
@@ -107,17 +108,7 @@ async def edge(
 ) -> AsyncIterator[Edge]:
     """A worker on a free port; `env` overrides its settings."""
     ready = folder / "ready.json"
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, "--config", "config/edge.yaml"],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "TANDEM_READY_FILE": str(ready),
-            "TANDEM_EDGE__SERVER__LISTEN": "127.0.0.1:0",
-            "TANDEM_EDGE__SERVER__DRAIN_MS": "500",
-            **env,
-        },
-    )
+    process = _spawn(ready, env, module)
     try:
         address = await _address(ready, process)
         async with grpc.aio.insecure_channel(address) as channel:
@@ -128,11 +119,29 @@ async def edge(
     assert code == 0
 
 
+def _spawn(ready: Path, env: Mapping[str, str], module: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", module, "--config", "config/edge.yaml"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "TANDEM_READY_FILE": str(ready),
+            "TANDEM_EDGE__SERVER__LISTEN": "127.0.0.1:0",
+            "TANDEM_EDGE__SERVER__DRAIN_MS": "500",
+            **env,
+        },
+    )
+
+
+def _read(ready: Path) -> str:
+    return str(json.loads(ready.read_text())["address"]) if ready.exists() else ""
+
+
 async def _address(ready: Path, process: subprocess.Popen[bytes]) -> str:
     end = time.monotonic() + PATIENCE_S
     for _ in range(int(PATIENCE_S / 0.05)):
-        if ready.exists():
-            return str(json.loads(ready.read_text())["address"])
+        if address := _read(ready):
+            return address
         if process.poll() is not None or time.monotonic() > end:
             break
         await asyncio.sleep(0.05)

@@ -9,9 +9,9 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2
-
 from tests.integration.edge_worker.process import Answer, ask, details, edge
 
 # Sleeping steps: the figures are then the scheduler's and not the machine's.
@@ -159,8 +159,8 @@ async def test_long_prompt_does_not_stall_a_running_answer(tmp_path: Path) -> No
             during += 1
         running.cancel()
         assert (await whole).started.input_tokens > 2000
-    # 2,000 tokens in chunks of at most 32 leave room for some 60 decode steps.
-    assert during >= 30
+    # 2,000 tokens in chunks of at most 64 leave room for some 30 decode steps.
+    assert during >= 15
 
 
 async def test_invalid_requests_name_the_field(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from tandem.common.v1 import chat_pb2, decision_pb2
 
 from services.common import vocabulary
+from tandem.common.v1 import chat_pb2, decision_pb2
 
 
 @pytest.mark.parametrize(

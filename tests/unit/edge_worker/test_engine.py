@@ -85,6 +85,7 @@ def lane(name: LaneName, max_queue: int) -> LaneLimits:
         max_queue=max_queue,
         max_wait_ms=1.0,
         prefill_chunk_tokens=16,
+        prefill_chunk_ms=0.0,
         share=1.0,
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tandem.common.v1 import chat_pb2
-from tandem.edge.v1 import edge_pb2
 
 from services.common.errors import InvalidField, Unimplemented
 from services.edge_worker.config import LimitSettings, SamplingSettings
 from services.edge_worker.request import Generation
 from services.edge_worker.scheduler.plan import LaneName
 from services.edge_worker.validate import read_generate
+from tandem.common.v1 import chat_pb2
+from tandem.edge.v1 import edge_pb2
 
 Change = Callable[[edge_pb2.GenerateRequest], object]
 LIMITS = LimitSettings(max_text_chars=100, max_messages=3, max_output_tokens=50)

@@ -19,7 +19,8 @@ FAILED, TIMED_OUT = AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT
 def walk(facts: Facts, ends: list[FallbackType]) -> list[tuple[str, Level | None]]:
     """Runs a plan in which the attempts end as `ends` says; the last entry repeats."""
     plan = decide(facts, SHIPPED, 0.0)
-    progress, seen, number = machine.begin(plan), [], 0
+    progress, number = machine.begin(plan), 0
+    seen: list[tuple[str, Level | None]] = []
     estimates = machine.estimates_of(facts, plan.expected_output_tokens)
     while True:
         move = machine.next_move(progress, SHIPPED, 8_000.0, estimates)

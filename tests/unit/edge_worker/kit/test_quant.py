@@ -19,14 +19,22 @@ def test_q8_0_maps_without_loss(tiny_weights: Weights) -> None:
 
 def test_rounding_error_is_half_a_step() -> None:
     values = np.random.default_rng(1).standard_normal((5, 96)).astype(np.float32)
-    blocks = quant.quantize_floats(values)
-    error = np.abs(blocks.floats() - values).reshape(5, 3, quant.BLOCK)
+    blocks = quant.quantize_floats(values, 32)
+    error = np.abs(blocks.floats() - values).reshape(5, 3, 32)
     assert np.all(error <= blocks.scales[..., None] * 0.5001)
 
 
 def test_a_block_of_zeros_stays_zero() -> None:
-    blocks = quant.quantize_floats(np.zeros((1, 32), np.float32))
+    blocks = quant.quantize_floats(np.zeros((1, 32), np.float32), 32)
     assert not blocks.floats().any()
+
+
+def test_odd_columns_are_padded_with_zeros() -> None:
+    values = np.random.default_rng(2).standard_normal((3, 100)).astype(np.float32)
+    blocks = quant.quantize_floats(values, 64)
+    assert blocks.data.shape == (3, 2, 64)
+    assert (blocks.data[:, 1, 36:] == 128).all()
+    np.testing.assert_allclose(blocks.floats(), values, atol=blocks.scales.max())
 
 
 def test_columns_must_be_whole_blocks() -> None:

@@ -93,8 +93,7 @@ def test_a_moved_row_goes_on_alike(runtime: OnnxRuntime) -> None:
     for dst in range(3):
         runtime.copy_row(pool, spare, dst, 30)
     moved = runtime.decode(pool, np.array([9, 9, 9]), np.full(3, 30, np.int32))
-    np.testing.assert_array_equal(moved[0], moved[1])
-    np.testing.assert_array_equal(moved[0], moved[2])
+    np.testing.assert_allclose(moved[1:], moved[[0, 0]], atol=1e-5)
     expected = one(runtime, runtime.new_pool(1, 64), [*TOKENS[:30], 9], 0)
     np.testing.assert_allclose(moved[0], expected, atol=1e-4)
 

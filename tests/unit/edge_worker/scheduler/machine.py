@@ -27,6 +27,7 @@ def limits(name: LaneName, **changes: float) -> LaneLimits:
         "max_queue": 6,
         "max_wait_ms": 5.0,
         "prefill_chunk_tokens": 8,
+        "prefill_chunk_ms": 0.0,
         "share": 0.75 if name is LaneName.SIMPLE else 0.25,
     }
     return LaneLimits(name=name, **{**values, **changes})  # type: ignore[arg-type]
@@ -48,10 +49,21 @@ class EngineModel(RuleBasedStateMachine):
         self.asked: set[int] = set()
         self.started: dict[tuple[LaneName, str], list[int]] = defaultdict(list)
 
-    @initialize(batch=st.integers(1, 4), chunk=st.integers(1, 12), pool=st.integers(40, 160))
-    def build(self, batch: int, chunk: int, pool: int) -> None:
+    @initialize(
+        batch=st.integers(1, 4),
+        chunk=st.integers(1, 12),
+        pool=st.integers(40, 160),
+        aim=st.sampled_from([0.0, 10.0]),
+    )
+    def build(self, batch: int, chunk: int, pool: int, aim: float) -> None:
         self.lanes = {
-            lane: limits(lane, max_batch_size=batch, prefill_chunk_tokens=chunk, pool_tokens=pool)
+            lane: limits(
+                lane,
+                max_batch_size=batch,
+                prefill_chunk_tokens=chunk,
+                prefill_chunk_ms=aim,
+                pool_tokens=pool,
+            )
             for lane in LaneName
         }
         self.scheduler = Scheduler(self.lanes.values())

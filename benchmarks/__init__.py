@@ -1,0 +1,1 @@
+"""Measurements: timing lives here and not in tests."""
