@@ -72,7 +72,7 @@ def ask(
 
     Examples:
 
-      tandem ask "What is the capital of Italy?"
+      tandem ask "What is the capital of Japan?"
 
       tandem ask --json --deadline-ms 3000 "Prove that the square root of 2 is irrational"
 

@@ -35,7 +35,7 @@ class Question:
 
 
 QUESTIONS = (
-    Question("a short English one", "What is the capital of Italy?", "EDGE"),
+    Question("a short English one", "What is the capital of Japan?", "EDGE"),
     Question("a short Chinese one", "你好，今天过得怎么样？", "EDGE"),
     Question(
         "one with a phone number",

@@ -53,7 +53,7 @@ def up(
         address = launch(system, options, lambda line: console.print(f"  {line}", highlight=False))
         write_addresses(system, UP_FILE)
         console.print(f"[bold green]ready[/]: router at {address}", highlight=False)
-        console.print('Ask with: tandem ask "What is the capital of Italy?"', highlight=False)
+        console.print('Ask with: tandem ask "What is the capital of Japan?"', highlight=False)
         _watch(system, stop, console)
     except TandemError as error:
         console.print(f"[red]{error.message}[/]", highlight=False, markup=True)

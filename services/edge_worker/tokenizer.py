@@ -110,8 +110,9 @@ class StreamDecoder:
         return self._decoder.decode(self._tokenizer.decode_bytes(token))
 
     def finish(self) -> str:
-        """Rest of the stream: U+FFFD if it ends inside a character, else empty."""
-        return self._decoder.decode(b"", final=True)
+        """Rest of the stream. A character that the end cut in the middle is left out."""
+        self._decoder.reset()
+        return ""
 
 
 def byte_alphabet() -> dict[str, int]:

@@ -101,6 +101,7 @@ def build_model(
     if recipe not in RECIPES:
         raise ModelError(f"recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
     _make_parent(out_dir)
+    _check_ours(out_dir)
     origin = GgufOrigin(source.name, source.requirement, source.gguf_sha256, source.licence)
     with staging.build_lock(out_dir, _LOCK_TIMEOUT_S):
         staging.sweep(out_dir)
@@ -123,6 +124,18 @@ def _make_parent(out_dir: Path) -> None:
         out_dir.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ModelError(f"cannot make {out_dir.parent}: {error}") from error
+
+
+def _check_ours(out_dir: Path) -> None:
+    """Publishing replaces the whole folder: refuses one that holds more than a model's files."""
+    if not out_dir.is_dir():
+        return
+    others = sorted(entry.name for entry in out_dir.iterdir() if entry.is_dir())
+    if others:
+        raise ModelError(
+            f"{out_dir} holds other folders ({', '.join(others[:3])}); "
+            "name a folder of the model's own"
+        )
 
 
 def _present(out_dir: Path, wanted_id: str) -> Manifest | None:

@@ -63,11 +63,11 @@ def test_a_character_is_never_cut() -> None:
     assert [stream.push(token) for token in ids] == ["", "", "你"]
 
 
-def test_an_unfinished_character_is_replaced_at_the_end() -> None:
+def test_an_unfinished_character_is_left_out_at_the_end() -> None:
     stream = StreamDecoder(tokenizer())
     ids = tokenizer().encode_user("ok你")
     assert "".join(stream.push(token) for token in ids[:-1]) == "ok"
-    assert stream.finish() == "\ufffd"
+    assert stream.finish() == ""
 
 
 def test_control_tokens_have_no_text() -> None:

