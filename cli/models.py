@@ -175,7 +175,20 @@ def _progress(title: str, *, quiet: bool = False) -> Iterator[_Tell]:
             task = bar.add_task("", total=1.0, title=title)
             yield lambda stage, done: bar.update(task, completed=done, description=stage)
     else:
-        yield lambda stage, done: typer.echo(f"{title}: {done:4.0%} {stage}", err=True)
+        yield _plain_progress(title)
+
+
+def _plain_progress(title: str) -> _Tell:
+    """A line for each tenth of the way, so that a log stays short."""
+    told = -1
+
+    def tell(stage: str, done: float) -> None:
+        nonlocal told
+        if int(done * 10) > told:
+            told = int(done * 10)
+            typer.echo(f"{title}: {done:4.0%} {stage}", err=True)
+
+    return tell
 
 
 def _state(folder: Path) -> tuple[Manifest | None, str]:

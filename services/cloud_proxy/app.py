@@ -80,8 +80,9 @@ class CloudApp:
             Tier.SMALL: _upstream(Tier.SMALL, settings.tiers.small, recorder),
             Tier.LARGE: _upstream(Tier.LARGE, settings.tiers.large, recorder),
         }
-        self._pipeline = Pipeline(Gate(self._detector, settings.pii), self._tiers, recorder)
-        self._rule = settings.pii
+        gate = Gate(self._detector, settings.pii, settings.pii_tenants)
+        self._pipeline = Pipeline(gate, self._tiers, recorder)
+        self._rules = {"": settings.pii, **settings.pii_tenants}
 
     def register(self, server: grpc.aio.Server) -> None:
         """See `App.register`."""
@@ -90,8 +91,9 @@ class CloudApp:
 
     async def start(self) -> None:
         """Says what this proxy will do, and warms up; a provider that is down stops nothing."""
-        if self._rule is Rule.ALLOW:
-            _log.warning("pii_allowed", note="personal data may leave: pii is set to allow")
+        allowed = sorted(tenant or "*" for tenant, r in self._rules.items() if r is Rule.ALLOW)
+        if allowed:
+            _log.warning("pii_allowed", tenants=allowed, note="their personal data may leave")
         for upstream in self._tiers.values():
             facts = upstream.facts
             _log.info(

@@ -91,7 +91,9 @@ class CloudSettings(Settings):
     telemetry: TelemetrySettings = TelemetrySettings()
     service_secret_file: str = ""
     service_secret_env: str = "TANDEM_SERVICE_SECRET"  # noqa: S105 - a variable's name
-    pii: Rule = Rule.REFUSE
+    pii: Rule = Rule.REDACT
+    pii_tenants: dict[str, Rule] = Field(default_factory=dict)
+    """Rules of single tenants, by name, before `pii`."""
     budget: BudgetSettings = BudgetSettings()
     tiers: TiersSettings
 

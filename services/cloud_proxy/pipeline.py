@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from services.cloud_proxy.providers.base import Completion, Piece
 from services.cloud_proxy.record import Progress, Recorder, TierFacts
+from services.cloud_proxy.redaction.audit import audit
 from services.cloud_proxy.redaction.gate import Gate
+from services.cloud_proxy.redaction.restorer import Restorer, restore_calls
 from services.cloud_proxy.request import ChatRequest, Tier
 from services.cloud_proxy.upstream import Upstream
 from services.common.deadline import Budget
@@ -46,7 +48,7 @@ class Pipeline:
         self._recorder = recorder
 
     async def generate(self, call: Call, request: ChatRequest[str], answer: Answer) -> Result:
-        """Screens the request, calls the tier's provider, records what happened.
+        """Screens the request, calls the tier's provider, restores the answer, records.
 
         Raises:
             PiiBlocked: Personal data would leave.
@@ -56,28 +58,43 @@ class Pipeline:
         upstream = self._tiers[request.tier]
         with self._recorder.call(call, upstream.facts) as progress:
             async with _within(call.budget):
-                cleared = await self._gate.clear(request)
-                relay = _Relay(answer, upstream.facts, progress)
-                completion = await upstream.call(cleared, call.budget, progress, relay.take)
-                await relay.begin(completion.model_id)
-        return Result(completion, progress)
+                cleared = await self._gate.clear(request, call.principal.tenant)
+                audit(call, upstream.facts, cleared)
+                in_json = request.output.json_schema is not None
+                restorer = Restorer(cleared.values, in_json=in_json)
+                relay = _Relay(answer, upstream.facts, progress, restorer)
+                completion = await upstream.call(cleared.request, call.budget, progress, relay.take)
+                await relay.end(completion)
+        calls = restore_calls(completion.tool_calls, cleared.values)
+        return Result(replace(completion, tool_calls=calls), progress)
 
 
 class _Relay:
-    """Says once that the answer has begun, then passes text on."""
+    """Says once that the answer has begun, then passes text on, with values put back."""
 
-    def __init__(self, answer: Answer, facts: TierFacts, progress: Progress) -> None:
+    def __init__(
+        self, answer: Answer, facts: TierFacts, progress: Progress, restorer: Restorer
+    ) -> None:
         self._answer = answer
         self._facts = facts
         self._progress = progress
+        self._restorer = restorer
         self._begun = False
 
     async def take(self, piece: Piece) -> None:
-        await self.begin(piece.model_id)
-        if piece.text:
-            await self._answer.delta(piece.text)
+        await self._begin(piece.model_id)
+        await self._pass_on(self._restorer.feed(piece.text))
 
-    async def begin(self, model_id: str) -> None:
+    async def end(self, completion: Completion) -> None:
+        """Called once the answer is whole; what is held when it breaks off is dropped."""
+        await self._begin(completion.model_id)
+        await self._pass_on(self._restorer.flush())
+
+    async def _pass_on(self, text: str) -> None:
+        if text:
+            await self._answer.delta(text)
+
+    async def _begin(self, model_id: str) -> None:
         if not self._begun:
             self._begun = True
             await self._answer.started(self._facts, model_id, self._progress.tries)

@@ -43,6 +43,10 @@ class ServerSettings(Settings):
     """host:port; loopback by default, port 0 takes a free one."""
     max_message_bytes: int = 4 * 1024 * 1024
     max_concurrent_calls: int = 512
+    max_connection_age_ms: int = 300_000
+    """After this a connection is closed gently, so that callers notice new pods."""
+    max_connection_age_grace_ms: int = 150_000
+    """How long its calls may still run: longer than the longest deadline."""
     drain_ms: int = 10_000
     """How long calls may go on after SIGTERM."""
 

@@ -74,6 +74,7 @@ class Engine:
         self._jobs: dict[int, Job] = {}
         self._ids = itertools.count()
         self._open = False
+        self._stopping = False
         self._dead = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,6 +91,7 @@ class Engine:
     async def stop(self) -> None:
         """Ends the thread after the step that is under way; what still runs fails."""
         with self._wake:
+            self._stopping = True
             self._open = False
             self._wake.notify()
         if self._thread is not None:
@@ -137,7 +139,8 @@ class Engine:
         now = time.monotonic()
         for lane, speed in speeds.items():
             self._scheduler.prime(lane, speed.prefill_ms_per_token, speed.decode_ms, now)
-        self._open = True
+        with self._wake:
+            self._open = not self._stopping  # a signal may come while the pools warm
         self._call(self._started, None)
         try:
             while (step := self._next_step()) is not None:

@@ -162,3 +162,12 @@ def test_what_comes_later_says_so(tandem: Tandem, method: str) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         getattr(tandem.stub, method)(request, timeout=8)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_errors_carry_our_trailers_too(tandem: Tandem) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        tandem.stub.Route(question(" "), timeout=8, metadata=[("x-request-id", "mine")])
+    call: Any = caught.value
+    trailers = dict(call.trailing_metadata())
+    assert trailers["x-request-id"] == "mine"
+    assert int(trailers["elapsed_ms"]) >= 0

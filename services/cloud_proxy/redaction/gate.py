@@ -1,45 +1,57 @@
-"""The gate: nothing leaves but through here.
-
-Now it refuses what holds personal data, or lets all through where the operator
-said so. A redactor that replaces finds by placeholders is one more `Rule` and
-another change for `map_text`; callers keep the same call.
-"""
+"""The gate: nothing leaves but through here."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from types import MappingProxyType
 
 import structlog
 from opentelemetry import trace
 
 from services.cloud_proxy.redaction.cleared import SEAL, ClearedRequest, ClearedText
+from services.cloud_proxy.redaction.redactor import (
+    DetectorFailed,
+    Finds,
+    PiiBlocked,
+    Screen,
+    redact,
+)
 from services.cloud_proxy.request import ChatRequest, map_text, texts
-from services.common.errors import PermissionDenied
 from services.common.pii.span import PiiDetector
 from services.common.telemetry import names
 
 _log = structlog.get_logger()
 _tracer = trace.get_tracer("tandem.cloud")
-T = TypeVar("T")
 # Screening this much takes about as long as one lap of the loop should.
 _INLINE_CHARS = 4_000
-_NAMED_FIELDS = 8
 
 
 class Rule(StrEnum):
     """What happens to personal data that would leave."""
 
     REFUSE = "refuse"
+    REDACT = "redact"
     ALLOW = "allow"
 
 
-class PiiBlocked(PermissionDenied):
-    """The request holds personal data, and the rule is to refuse it."""
+@dataclass(frozen=True, slots=True)
+class Clearance:
+    """A request that may leave.
 
-    reason = "PII_BLOCKED"
+    Attributes:
+        request: To be sent.
+        rule: By which it was cleared.
+        finds: What the caller's text held; None where the detector failed under `ALLOW`.
+        values: What the placeholders in it stand for, for `Restorer`.
+    """
+
+    request: ClearedRequest
+    rule: Rule
+    finds: Finds | None
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Gate:
@@ -48,56 +60,77 @@ class Gate:
     Args:
         detector: Finds personal data; where it fails, the request is refused.
         rule: What to do with finds.
+        tenants: Rules of single tenants, before `rule`.
     """
 
-    def __init__(self, detector: PiiDetector, rule: Rule) -> None:
-        self._detector = detector
+    def __init__(
+        self,
+        detector: PiiDetector,
+        rule: Rule,
+        tenants: Mapping[str, Rule] = MappingProxyType({}),
+    ) -> None:
+        self._screen = Screen(detector)
         self._rule = rule
+        self._tenants = tenants
 
-    async def clear(self, request: ChatRequest[str]) -> ClearedRequest:
+    async def clear(self, request: ChatRequest[str], tenant: str = "") -> Clearance:
         """The request, fit to leave.
 
         Raises:
             PiiBlocked: Names the kinds and the fields, never a value.
         """
+        clear = self._by_rule(self._tenants.get(tenant, self._rule))
         with _tracer.start_as_current_span(names.SPAN_REDACT) as span:
-            if self._rule is Rule.ALLOW:
-                return _seal(request)
-            found = await self._screen(request)
-            if not found:
-                return _seal(request)
-            kinds = sorted(set().union(*found.values()))
+            if sum(map(len, texts(request))) <= _INLINE_CHARS:
+                cleared = clear(request)
+            else:
+                cleared = await asyncio.to_thread(clear, request)
+            kinds = sorted(cleared.finds.kinds) if cleared.finds else []
             span.set_attribute(names.PII_TYPES, kinds)
-            raise PiiBlocked(_message(kinds, sorted(found)))
+            return cleared
 
-    async def _screen(self, request: ChatRequest[str]) -> dict[str, set[str]]:
-        """Kinds found by field path."""
-        if sum(map(len, texts(request))) <= _INLINE_CHARS:
-            return self._find(request)
-        return await asyncio.to_thread(self._find, request)
+    def _by_rule(self, rule: Rule) -> Callable[[ChatRequest[str]], Clearance]:
+        if rule is Rule.ALLOW:
+            return self._allow
+        return _closed(self._redact if rule is Rule.REDACT else self._refuse)
 
-    def _find(self, request: ChatRequest[str]) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
+    def _refuse(self, request: ChatRequest[str]) -> Clearance:
+        finds = self._screen.finds(request)
+        if finds.kinds:
+            raise PiiBlocked(f"personal data {finds.message()}")
+        return Clearance(_seal(request), Rule.REFUSE, finds)
 
-        def look(path: str, text: str) -> None:
-            try:
-                found_here = {str(span.kind) for span in self._detector.find(text)} if text else ()
-            except Exception as exc:
-                # Its message may hold the text: the type alone is told.
-                _log.error("pii_detector_failed", error=type(exc).__name__, field=path)
-                raise PiiBlocked("personal data cannot be ruled out: the detector failed") from None
-            if found_here:
-                found[path].update(found_here)
+    def _redact(self, request: ChatRequest[str]) -> Clearance:
+        done = redact(request, self._screen)
+        return Clearance(_seal(done.request), Rule.REDACT, done.finds, done.values)
 
-        map_text(request, look)
-        return found
+    def _allow(self, request: ChatRequest[str]) -> Clearance:
+        """Screens for the audit alone."""
+        try:
+            finds = self._screen.finds(request)
+        except DetectorFailed as failed:
+            _log.error("pii_detector_failed", error=failed.kind, field=failed.path)
+            return Clearance(_seal(request), Rule.ALLOW, None)
+        return Clearance(_seal(request), Rule.ALLOW, finds)
+
+
+def _closed(clear: Callable[[ChatRequest[str]], Clearance]) -> Callable[..., Clearance]:
+    """`clear`, refusing where it breaks, whatever breaks in it."""
+
+    def guarded(request: ChatRequest[str]) -> Clearance:
+        try:
+            return clear(request)
+        except PiiBlocked:
+            raise
+        except DetectorFailed as failed:
+            _log.error("pii_detector_failed", error=failed.kind, field=failed.path)
+        except Exception as exc:
+            # Its message may hold the text: the type alone is told.
+            _log.error("redaction_failed", error=type(exc).__name__)
+        raise PiiBlocked("personal data cannot be ruled out: the detector failed")
+
+    return guarded
 
 
 def _seal(request: ChatRequest[str]) -> ClearedRequest:
     return map_text(request, lambda _, text: ClearedText(text, SEAL))
-
-
-def _message(kinds: list[str], paths: list[str]) -> str:
-    more = "" if len(paths) <= _NAMED_FIELDS else f" and {len(paths) - _NAMED_FIELDS} more"
-    where = ", ".join(paths[:_NAMED_FIELDS])
-    return f"personal data ({', '.join(kinds)}) may not leave: {where}{more}"

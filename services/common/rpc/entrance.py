@@ -15,6 +15,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import grpc
@@ -25,7 +26,7 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from services.common.deadline import ELAPSED_KEY, Budget, BudgetLimits, parse_budget
-from services.common.errors import Internal, InvalidField, TandemError
+from services.common.errors import Internal, InvalidField, QueueFull, TandemError
 from services.common.rpc.call import Call, Principal, enter_call
 from services.common.rpc.status import rpc_status, status_of
 from services.common.telemetry import names
@@ -35,6 +36,8 @@ Handler = Callable[[Any, Any], Awaitable[Any]]
 _log = structlog.get_logger()
 _tracer = trace.get_tracer("tandem.rpc")
 _MAX_ID_CHARS = 128
+# Calls last about a second: sooner than this there is hardly a free place.
+OVERLOAD_RETRY_MS = 500
 
 
 class Admission(Protocol):
@@ -52,11 +55,29 @@ class Admission(Protocol):
         """The caller's default and longest budget."""
 
 
-class Entrance(grpc.aio.ServerInterceptor):
-    """Wraps every method of our own packages; health and reflection pass untouched."""
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A call as gRPC hands it over."""
 
-    def __init__(self, admission: Admission) -> None:
+    method: str
+    context: Any
+    pairs: tuple[tuple[str, Any], ...]
+    received_at: float
+
+
+class Entrance(grpc.aio.ServerInterceptor):
+    """Wraps every method of our own packages; health and reflection pass untouched.
+
+    Args:
+        admission: Who may call.
+        max_concurrent: Calls served at once; one more is refused with `RetryInfo`,
+            which gRPC's own bound cannot send.
+    """
+
+    def __init__(self, admission: Admission, max_concurrent: int) -> None:
         self._admission = admission
+        self._max_concurrent = max_concurrent
+        self._active = 0
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         handler = await continuation(details)
@@ -77,52 +98,51 @@ class Entrance(grpc.aio.ServerInterceptor):
         )
 
     def _wrap(self, method: str, inner: Handler) -> Handler:
+        service, _, name = method.lstrip("/").partition("/")
+        attributes = {
+            names.RPC_SYSTEM: "grpc",
+            names.RPC_SERVICE: service,
+            names.RPC_METHOD: name,
+        }
+
         async def serve(request: Any, context: Any) -> Any:
-            received_at = time.monotonic()
             pairs = tuple(context.invocation_metadata() or ())
+            arrival = _Arrival(method, context, pairs, time.monotonic())
+            # Only the trace's own keys are taken from outside: `baggage` is dropped here.
             carrier = {k: v for k, v in pairs if k in ("traceparent", "tracestate")}
-            service, _, name = method.lstrip("/").partition("/")
             with _tracer.start_as_current_span(
                 f"{service}/{name}",
                 context=propagate.extract(carrier),
                 kind=SpanKind.SERVER,
-                attributes={
-                    names.RPC_SYSTEM: "grpc",
-                    names.RPC_SERVICE: service,
-                    names.RPC_METHOD: name,
-                },
+                attributes=attributes,
                 record_exception=False,
                 set_status_on_exception=False,
             ) as span:
-                return await self._serve(method, inner, request, context, pairs, received_at, span)
+                self._active += 1
+                try:
+                    return await self._serve(arrival, inner, request, span)
+                finally:
+                    self._active -= 1
 
         return serve
 
     async def _serve(
-        self,
-        method: str,
-        inner: Handler,
-        request: Any,
-        context: Any,
-        pairs: tuple[tuple[str, Any], ...],
-        received_at: float,
-        span: trace.Span,
+        self, arrival: _Arrival, inner: Handler, request: Any, span: trace.Span
     ) -> Any:
         call: Call | None = None
         status = grpc.StatusCode.OK
         try:
-            call = self._admit(method, context, pairs, received_at)
+            call = self._admit(arrival)
             enter_call(call)
             structlog.contextvars.bind_contextvars(request_id=call.request_id)
             span.set_attributes(_call_attributes(call))
-            result = await inner(request, context)
-            _send_trailers(context, call)
+            result = await inner(request, arrival.context)
+            arrival.context.set_trailing_metadata(_trailers(call))
             return result
         except TandemError as error:
             status = grpc.StatusCode[_code_name(error)]
             span.set_attribute(names.ERROR_REASON, error.reason)
-            _send_trailers(context, call)
-            await context.abort_with_status(rpc_status.to_status(status_of(error)))
+            await _abort(arrival.context, error, call)
         except AbortError:
             raise
         except asyncio.CancelledError:
@@ -130,27 +150,26 @@ class Entrance(grpc.aio.ServerInterceptor):
             raise
         except Exception:
             status = grpc.StatusCode.INTERNAL
-            _log.exception("call_failed", method=method)
-            _send_trailers(context, call)
-            await context.abort_with_status(rpc_status.to_status(status_of(Internal())))
+            _log.exception("call_failed", method=arrival.method)
+            await _abort(arrival.context, Internal(), call)
         finally:
             span.set_attribute(names.RPC_STATUS, status.value[0])
             if status is not grpc.StatusCode.OK:
                 span.set_status(Status(StatusCode.ERROR, status.name))
 
-    def _admit(
-        self, method: str, context: Any, pairs: tuple[tuple[str, Any], ...], now: float
-    ) -> Call:
-        metadata = {key: value for key, value in pairs if isinstance(value, str)}
-        principal = self._admission.authenticate(method, metadata)
+    def _admit(self, arrival: _Arrival) -> Call:
+        if self._active > self._max_concurrent:
+            raise QueueFull("too many calls at once", retry_after_ms=OVERLOAD_RETRY_MS)
+        metadata = {key: value for key, value in arrival.pairs if isinstance(value, str)}
+        principal = self._admission.authenticate(arrival.method, metadata)
         budget = parse_budget(
-            pairs,
-            native_remaining_s=context.time_remaining(),
+            arrival.pairs,
+            native_remaining_s=arrival.context.time_remaining(),
             limits=self._admission.limits(principal),
-            now=now,
+            now=arrival.received_at,
         )
         return Call(
-            method=method,
+            method=arrival.method,
             request_id=_identifier(metadata, "x-request-id") or str(uuid.uuid4()),
             session_id=_identifier(metadata, "x-session-id"),
             principal=principal,
@@ -187,12 +206,20 @@ def _call_attributes(call: Call) -> dict[str, str | int]:
     }
 
 
-def _send_trailers(context: Any, call: Call | None) -> None:
-    if call is None:
-        return
+def _trailers(call: Call) -> tuple[tuple[str, str], ...]:
     elapsed = str(call.budget.total_elapsed_ms(time.monotonic()))
     trailers = {**call.trailers, "x-request-id": call.request_id, ELAPSED_KEY: elapsed}
-    context.set_trailing_metadata(tuple(trailers.items()))
+    return tuple(trailers.items())
+
+
+async def _abort(context: Any, error: TandemError, call: Call | None) -> None:
+    """Ends the call with status details and our trailers; always raises AbortError.
+
+    `abort_with_status` would send the details alone and drop the trailers set before.
+    """
+    status = rpc_status.to_status(status_of(error))
+    trailers = (*status.trailing_metadata, *(_trailers(call) if call else ()))
+    await context.abort(status.code, status.details, trailers)
 
 
 def _why_cancelled(call: Call | None) -> grpc.StatusCode:

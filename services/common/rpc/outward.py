@@ -14,6 +14,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from services.common.deadline import Budget
 from services.common.rpc.status import error_from_rpc
+from services.common.settings import ServerSettings
 from services.common.telemetry import names
 
 _tracer = trace.get_tracer("tandem.rpc")
@@ -27,13 +28,15 @@ _COMMON_OPTIONS: tuple[tuple[str, int | str], ...] = (
 )
 
 
-def server_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
+def server_options(settings: ServerSettings) -> list[tuple[str, int | str]]:
     """Options of every server of ours; it permits the keepalive that our channels use."""
     return [
         *_COMMON_OPTIONS,
         ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
-        ("grpc.max_receive_message_length", max_message_bytes),
-        ("grpc.max_send_message_length", max_message_bytes),
+        ("grpc.max_connection_age_ms", settings.max_connection_age_ms),
+        ("grpc.max_connection_age_grace_ms", settings.max_connection_age_grace_ms),
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_send_message_length", settings.max_message_bytes),
         # A second process on the same port would silently take half the calls.
         ("grpc.so_reuseport", 0),
     ]

@@ -77,9 +77,10 @@ async def _serve(app: App, settings: ServerSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = grpc.aio.server(
-        interceptors=[Entrance(app.admission)],
-        options=server_options(settings.max_message_bytes),
-        maximum_concurrent_rpcs=settings.max_concurrent_calls,
+        interceptors=[Entrance(app.admission, settings.max_concurrent_calls)],
+        options=server_options(settings),
+        # Behind our own bound, for health checks and for refusals under way.
+        maximum_concurrent_rpcs=2 * settings.max_concurrent_calls,
     )
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)

@@ -122,9 +122,11 @@ async def make_proxy(
                 "small": tier(base_url, **(small or {})),
                 "large": tier(base_url, model="fake-large", standin=True),
             }
-            app = CloudApp(CloudSettings.model_validate({"tiers": tiers, **settings}))
+            cloud = CloudSettings.model_validate({"tiers": tiers, **settings})
+            app = CloudApp(cloud)
             server = grpc.aio.server(
-                interceptors=[Entrance(app.admission)], options=server_options(MESSAGE_BYTES)
+                interceptors=[Entrance(app.admission, cloud.server.max_concurrent_calls)],
+                options=server_options(cloud.server),
             )
             app.register(server)
             port = server.add_insecure_port("127.0.0.1:0")

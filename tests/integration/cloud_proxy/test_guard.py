@@ -78,7 +78,7 @@ def _everywhere() -> list[tuple[str, dict[str, Any]]]:
 async def test_personal_data_is_refused_wherever_it_stands(
     make_proxy: MakeProxy, upstream: UpstreamProcess, path: str, fields: dict[str, Any]
 ) -> None:
-    status, error, _ = await fails(await make_proxy(), **fields)
+    status, error, _ = await fails(await make_proxy(pii="refuse"), **fields)
     assert (status.name, error.remote_reason) == ("PERMISSION_DENIED", "PII_BLOCKED")
     assert "EMAIL" in error.message
     assert path in error.message

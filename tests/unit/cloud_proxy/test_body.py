@@ -13,7 +13,7 @@ from tests.unit.cloud_proxy.requests import request
 
 async def body(dialect: Dialect | None = None, **changes: Any) -> dict[str, Any]:
     cleared = await Gate(StructuredDetector(), Rule.REFUSE).clear(request(**changes))
-    return write_body(cleared, dialect or Dialect("m", 800))
+    return write_body(cleared.request, dialect or Dialect("m", 800))
 
 
 async def test_the_least_request() -> None:

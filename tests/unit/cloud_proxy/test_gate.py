@@ -8,7 +8,8 @@ import pytest
 
 import services.cloud_proxy as package
 from services.cloud_proxy.redaction.cleared import ClearedText, Seal
-from services.cloud_proxy.redaction.gate import Gate, PiiBlocked, Rule
+from services.cloud_proxy.redaction.gate import Gate, Rule
+from services.cloud_proxy.redaction.redactor import PiiBlocked
 from services.cloud_proxy.request import Role, Tool, ToolCall, Turn, texts
 from services.common.pii.detector import StructuredDetector
 from services.common.pii.span import PiiSpan
@@ -24,7 +25,7 @@ class BrokenDetector:
 
 async def test_clean_text_is_cleared_unchanged() -> None:
     gate = Gate(StructuredDetector(), Rule.REFUSE)
-    cleared = await gate.clear(request("hello", system="be brief"))
+    cleared = (await gate.clear(request("hello", system="be brief"))).request
     assert cleared.system.text == "be brief"
     assert cleared.messages[0].content.text == "hello"
     assert all(isinstance(text, ClearedText) for text in texts(cleared))
@@ -70,7 +71,8 @@ async def test_a_failing_detector_refuses_and_tells_nothing() -> None:
 
 async def test_allow_lets_everything_through() -> None:
     cleared = await Gate(BrokenDetector(), Rule.ALLOW).clear(request(EMAIL))
-    assert cleared.messages[0].content.text == EMAIL
+    assert cleared.finds is None
+    assert cleared.request.messages[0].content.text == EMAIL
 
 
 def test_nobody_else_clears_text() -> None:

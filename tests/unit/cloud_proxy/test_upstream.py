@@ -52,7 +52,7 @@ async def _call(
     upstream = Upstream(FACTS, FakeProvider(*turns), Recorder(), draw=lambda: 0.5)
     now = time.monotonic()
     budget = Budget(budget_ms, 0, now, now + budget_ms / 1000)
-    return await upstream.call(cleared, budget, progress, take), progress, texts
+    return await upstream.call(cleared.request, budget, progress, take), progress, texts
 
 
 async def test_failures_before_the_first_token_are_tried_again() -> None:

@@ -206,6 +206,17 @@ async def test_stop_fails_what_still_runs() -> None:
     assert isinstance(listener.error, EngineFailed)
 
 
+async def test_stop_while_warming_ends_the_thread() -> None:
+    """Found with SIGTERM during start: the thread opened after it had been closed."""
+    runtime = BurnRuntime(BurnSettings(warm_ms=200.0, burn=False))
+    hooks = Hooks(on_step=lambda _: None, on_health=lambda _: None)
+    one = Engine(runtime, [lane(name, 4) for name in LaneName], hooks, failure_limit=2)
+    starting = asyncio.create_task(one.start())
+    await asyncio.sleep(0.05)
+    starting.cancel()
+    await asyncio.wait_for(one.stop(), PATIENCE_S)
+
+
 async def test_loop_is_free_while_the_runtime_works() -> None:
     async with engine(decode_ms=100.0, answer_tokens=4) as one:
         _, listener = one.submit("a")
