@@ -9,7 +9,7 @@ MODELS := models/smollm2-135m-instruct
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock bench-spine clean
+.PHONY: help setup models demo up test test-unit check format gen lock bench-spine bench-router clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ lock: ## Pin every package anew into requirements/dev.lock
 
 bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and stopped processes
 	@python -m benchmarks.spine
+
+bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
+	@python -m benchmarks.router_overhead
 
 clean: ## Remove what was built, but not the virtual environment
 	@rm -rf build models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 from opentelemetry import metrics
 
-from services.cloud_proxy.policy.cost import Prices, Tokens
+from services.cloud_proxy.policy.cost import PriceTable, Tokens, cost_micro_usd
 from services.cloud_proxy.policy.retry import RetryRule
 from services.cloud_proxy.request import Tier
 from services.common.errors import TandemError
@@ -32,8 +32,9 @@ class TierFacts:
     provider: str
     model: str
     standin: bool
-    prices: Prices
+    prices: PriceTable
     retry: RetryRule
+    max_output_tokens: int = 800
 
 
 @dataclass(slots=True)
@@ -50,6 +51,8 @@ class Progress:
         cost_micro_usd: Of the whole call, in millionths of a dollar.
         possibly_billed: Whether a try ended so that the provider may charge for it
             without having said so.
+        doubtful_tries: Those of them that are not in `tokens`: no token came.
+        prompt_tokens: Our own count, taken before the first try.
     """
 
     tries: int = 0
@@ -60,6 +63,19 @@ class Progress:
     tokens: Tokens = field(default_factory=Tokens)
     cost_micro_usd: int = 0
     possibly_billed: bool = False
+    doubtful_tries: int = 0
+    prompt_tokens: int = 0
+
+    def doubt(self) -> None:
+        """A try has ended, and the provider may charge for it without having said so."""
+        self.possibly_billed = True
+        if not self.answering:
+            self.doubtful_tries += 1
+
+    @property
+    def doubtful(self) -> Tokens:
+        """What those tries may be charged for: their prompts."""
+        return Tokens(self.doubtful_tries * self.prompt_tokens, estimated=True)
 
 
 class Recorder:
@@ -114,6 +130,7 @@ class Recorder:
             estimated=progress.tokens.estimated,
             cost_micro_usd=progress.cost_micro_usd,
             possibly_billed=progress.possibly_billed,
+            possibly_micro_usd=cost_micro_usd(progress.doubtful, facts.prices.at(time.time())),
         )
 
 

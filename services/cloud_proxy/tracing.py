@@ -48,11 +48,12 @@ def traced_try(
             outcome = OK
         except TandemError as error:
             outcome = error.reason
-            progress.possibly_billed |= isinstance(error, _MAYBE_BILLED)
+            if isinstance(error, _MAYBE_BILLED):
+                progress.doubt()
             raise
         except asyncio.CancelledError:
             outcome = _why_cancelled(budget)
-            progress.possibly_billed = True
+            progress.doubt()
             raise
         finally:
             recorder.tried(facts, outcome)

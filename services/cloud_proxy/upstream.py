@@ -110,7 +110,7 @@ class Upstream:
             told = _estimate(request, progress)
         if told is not None:
             progress.tokens = told
-            progress.cost_micro_usd = cost_micro_usd(told, self.facts.prices)
+            progress.cost_micro_usd = cost_micro_usd(told, self.facts.prices.at(time.time()))
 
 
 def _estimate(request: ClearedRequest, progress: Progress) -> Tokens:

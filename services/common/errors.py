@@ -110,6 +110,29 @@ class QueueFull(TandemError):
     retryable = True
 
 
+class RateLimited(TandemError):
+    """A limit of the caller's refused: requests, tokens, or calls at once."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "RATE_LIMITED"
+    retryable = True
+
+
+class BudgetSpent(TandemError):
+    """The caller's money of the day would not reach."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "BUDGET_SPENT"
+
+
+class LimitsUnavailable(TandemError):
+    """The store of limits is down, and the rule is to refuse."""
+
+    code = Code.UNAVAILABLE
+    reason = "LIMITS_UNAVAILABLE"
+    retryable = True
+
+
 class SlowReader(TandemError):
     """The caller does not read its stream; generation was stopped."""
 

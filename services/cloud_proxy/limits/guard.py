@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-import structlog
 from opentelemetry import metrics
 
 from services.cloud_proxy.limits.book import LimitBook
 from services.cloud_proxy.limits.store import LimitStore, Reservation, StoreDown
 from services.cloud_proxy.policy.cost import Tokens, cost_micro_usd, estimate_prompt
-from services.cloud_proxy.policy.limits import Granted, Limit, Refused, Remaining, Spent, Want
+from services.cloud_proxy.policy.limits import Limit, Limits, Refused, Remaining, Spent, Want
 from services.cloud_proxy.record import Progress, TierFacts
 from services.cloud_proxy.request import ChatRequest, texts
 from services.common.errors import BudgetSpent, LimitsUnavailable, RateLimited
 from services.common.rpc.call import Call
 from services.common.telemetry import names
 
-_log = structlog.get_logger()
 # A live call always settles before its lease ends; only a dead proxy's ends by itself.
 _LEASE_MARGIN_MS = 30_000
 _STORE_RETRY_MS = 1_000
@@ -54,18 +52,34 @@ class Guard:
             BudgetSpent: The day's money would not reach.
             LimitsUnavailable: Redis is down, and the rule is to refuse.
         """
+        worst = worst_case(request, facts)
+        progress.prompt_tokens = worst.input
         limits = self._book.of(call.principal)
         if not limits:
             yield
             return
-        worst = worst_case(request, facts)
-        lease_ms = int(call.budget.remaining_ms(time.monotonic())) + _LEASE_MARGIN_MS
-        prices = facts.prices
-        want = Want(
-            uuid.uuid4().hex, worst.input + worst.output, cost_micro_usd(worst, prices), lease_ms
-        )
+        reservation = await self._reserve(call, limits, worst, facts)
         try:
-            decision = await self._store.reserve(call.principal.tenant, limits, want)
+            yield
+        finally:
+            self._end(reservation, progress, facts)
+
+    async def close(self) -> None:
+        """Hands the last figures over."""
+        await self._store.close()
+
+    async def _reserve(
+        self, call: Call, limits: Mapping[str, Limits], worst: Tokens, facts: TierFacts
+    ) -> Reservation:
+        want = Want(
+            id=uuid.uuid4().hex,
+            tokens=worst.input + worst.output,
+            micro_usd=cost_micro_usd(worst, facts.prices.at(time.time())),
+            lease_ms=int(call.budget.remaining_ms(time.monotonic())) + _LEASE_MARGIN_MS,
+        )
+        tenant = call.principal.tenant
+        try:
+            decision = await self._store.reserve(tenant, limits, want)
         except StoreDown as exc:
             message = "limits cannot be told now"
             raise LimitsUnavailable(message, retry_after_ms=_STORE_RETRY_MS) from exc
@@ -73,12 +87,41 @@ class Guard:
         if isinstance(decision, Refused):
             self._refused.add(1, {"limit": decision.which.value})
             raise refusal(decision)
-        reservation = Reservation(call.principal.tenant, tuple(limits), want.id)
-        try:
-            yield
-        finally:
-            self._end(reservation, progress, facts, worst.input)
+        return Reservation(tenant, tuple(limits), want.id)
 
-    async def close(self) -> None:
-        """Hands the last figures over."""
-        await self._store.close()
+    def _end(self, reservation: Reservation, progress: Progress, facts: TierFacts) -> None:
+        """Also counts tries that a provider may have billed without saying so."""
+        told, doubtful = progress.tokens, progress.doubtful
+        tokens = told.input + told.output + doubtful.input
+        if not tokens:
+            self._store.release(reservation)
+            return
+        money = progress.cost_micro_usd + cost_micro_usd(doubtful, facts.prices.at(time.time()))
+        self._store.settle(reservation, Spent(tokens, money))
+
+
+def worst_case(request: ChatRequest[str], facts: TierFacts) -> Tokens:
+    """The most that one good try may use: the prompt as we count it, and the output cap."""
+    turns = len(request.messages) + len(request.few_shot)
+    cap = facts.max_output_tokens
+    output = min(request.max_output_tokens or cap, cap)
+    return Tokens(estimate_prompt(texts(request), turns), 0, output, estimated=True)
+
+
+def trailers(remaining: Remaining) -> dict[str, str]:
+    """What is left, as trailing metadata; nothing where nothing limits."""
+    named = {
+        "x-ratelimit-remaining-requests": remaining.requests,
+        "x-ratelimit-remaining-tokens": remaining.tokens,
+        "x-ratelimit-remaining-usd-micro": remaining.micro_usd,
+    }
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def refusal(refused: Refused) -> RateLimited | BudgetSpent:
+    """The error of a refused call; a call that would never fit gets no `RetryInfo`."""
+    what = f"the limit of {_SAYS[refused.which]} is reached"
+    if refused.retry_after_ms is None:
+        what = f"the call alone is above the limit of {_SAYS[refused.which]}"
+    kind = BudgetSpent if refused.which is Limit.BUDGET else RateLimited
+    return kind(what, retry_after_ms=refused.retry_after_ms)

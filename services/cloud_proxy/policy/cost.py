@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
 # A few characters a token is the usual rule of thumb for byte-pair vocabularies on
 # English; Chinese characters take about one token each. Errs on the high side.
@@ -19,6 +20,36 @@ class Prices:
     input_usd: float = 0.0
     cached_input_usd: float = 0.0
     output_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PricePeriod:
+    """Prices from the start of a UTC day on, until another period starts."""
+
+    start: date
+    prices: Prices
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """What a model costs, and since when; in any order."""
+
+    periods: tuple[PricePeriod, ...] = ()
+
+    @classmethod
+    def always(cls, prices: Prices) -> PriceTable:
+        """A table of one price."""
+        return cls((PricePeriod(date.min, prices),))
+
+    def find(self, unix_s: float) -> Prices | None:
+        """The prices in force at a Unix time; None before the first period."""
+        today = datetime.fromtimestamp(unix_s, UTC).date()
+        begun = [period for period in self.periods if period.start <= today]
+        return max(begun, key=lambda period: period.start).prices if begun else None
+
+    def at(self, unix_s: float) -> Prices:
+        """The same; what has no price costs nothing."""
+        return self.find(unix_s) or Prices()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,16 @@ from services.common.deadline import Budget
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls, as authentication found it."""
+    """Who calls, as authentication found it.
+
+    Attributes:
+        key: Id of the API key, or subject of the token, for limits per key; may be empty.
+    """
 
     name: str
     tenant: str
     roles: frozenset[str] = frozenset()
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

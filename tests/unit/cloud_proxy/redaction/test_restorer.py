@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -28,9 +29,10 @@ NAMES = {
 }
 PAIRS = ["[]", "()", "<>", "{}", "【】", "［］", "⟦⟧", "（）"]
 NOISE = [
-    "call ", "，请拨打", " [", "]", " (see ", "\\", "\\u00", "\\u005b", "[PHO", " PHONE_", "[PHONE_9]",
-    " phone_1 ", "[[", " \n", "P", "x", "[EMAIL", "1", "_", "{", "\\\\\\", " API ", "[ ", "【", " 。",
-]  # fmt: skip
+    *("call ", "，请拨打", " [", "]", " (see ", "\\", "\\u00", "\\u005b", "[PHO", " PHONE_", "[ "),
+    *("[PHONE_9]", " phone_1 ", "[[", " \n", "P", "x", "[EMAIL", "1", "_", "{", "\\\\\\", " API "),
+    *("【", " 。"),
+]
 
 
 def split(draw: random.Random, text: str) -> list[str]:
@@ -82,7 +84,9 @@ def test_a_mutated_placeholder_never_reaches_the_caller() -> None:
         before, after = draw.choice(words), draw.choice(words)
         written = mutated(draw, name)
         value = VALUES[NAMES[name]]
-        for _ in range((written.count("\\", 0, 2)) if "\\u" in written[:3] else 0):
+        escape = re.search(r"(\\+)[uU]", written)
+        # Once escaped the place is inside a JSON string, twice inside one within one.
+        for _ in range(len(escape[1]) if escape else 0):
             value = json.dumps(value)[1:-1]
         assert stream(split(draw, before + written + after)) == before + value + after, written
 
@@ -111,15 +115,14 @@ def test_any_text_split_anywhere(parts: list[str], seed: int, in_json: bool) -> 
         (r"C:\[PHONE_1]", r"C:\138 1234 5678"),
         (r"\u005bapi_key_1\u005D", r"k\"e\\y[PHONE_1]"),
         ("[API_KEY_1]", 'k"e\\y[PHONE_1]'),
-        ("[PHONE_3] [PHONE] [1] [PHONE_1", "[PHONE_3] [PHONE] [1] 138 1234 5678"[:27] + "[PHONE_1"),
+        ("[PHONE_3] [PHONE] [1] [phone_1", "[PHONE_3] [PHONE] [1] [phone_1"),
+        # Without its bracket the name alone is still a name.
+        ("[PHONE_1", "[138 1234 5678"),
         ("XPHONE_1 PHONE_1X PHONE_12", "XPHONE_1 PHONE_1X +44 20 7946 0958"),
         ("phone_1 = f(x)[0]", "phone_1 = f(x)[0]"),
     ],
 )
 def test_forms(written: str, restored: str) -> None:
-    if written.endswith("[PHONE_1"):
-        # Without its bracket the name alone is still a name.
-        restored = "[PHONE_3] [PHONE] [1] [138 1234 5678"
     assert restore(written, VALUES) == restored
 
 

@@ -1,0 +1,124 @@
+"""What the router costs beside a bare grpc.aio hop: `make bench-router`.
+
+One caller, the same constant edge behind both, rounds of each in turn in one run. The
+router's call is a rule-decided `RouteStream` with screening, decision, budget, ledger row
+and log line; the hop's is `Generate` passed through. Latency as seen by the caller, CPU as
+the kernel accounts it for the process in between. Prints Markdown, writes
+build/bench/router_overhead.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from cli.system import System
+from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
+from tandem.router.v1 import router_pb2, router_pb2_grpc
+from tests.e2e.harness import question
+
+OUT = Path("build/bench/router_overhead.json")
+QUESTION = "What is the capital of Japan?"
+WARM_CALLS = 300
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(call: Callable[[], None], count: int) -> list[float]:
+    """Milliseconds of each of `count` calls in a row."""
+    found = []
+    for _ in range(count):
+        started = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - started) * 1000.0)
+    return found
+
+
+def start(system: System) -> tuple[dict[str, Callable[[], None]], dict[str, int]]:
+    """Starts the processes; returns what to call, and the pids of what is measured."""
+    edge = system.start("edge", ["-m", "benchmarks.constant_edge", "edge"], {})
+    address = system.wait_ready(edge)
+    hop = system.start("hop", ["-m", "benchmarks.constant_edge", "hop", address], {})
+    environment = {
+        "TANDEM_ROUTER__SERVER__LISTEN": "127.0.0.1:0",
+        "TANDEM_ROUTER__EDGE__ADDRESS": address,
+        "TANDEM_ROUTER__LEDGER_FILE": str(system.run_dir / "ledger.jsonl"),
+    }
+    router = system.start("router", ["-m", "services.router.main"], environment)
+    hop_stub: Any = edge_pb2_grpc.EdgeWorkerServiceStub(
+        grpc.insecure_channel(system.wait_ready(hop))
+    )
+    router_stub: Any = router_pb2_grpc.RouterServiceStub(
+        grpc.insecure_channel(system.wait_ready(router))
+    )
+    generate = edge_pb2.GenerateRequest(messages=question(QUESTION).messages)
+    route = router_pb2.RouteStreamRequest(request=question(QUESTION))
+    metadata = [("deadline_ms", "8000")]
+    calls: dict[str, Callable[[], None]] = {
+        "hop": lambda: _drain(hop_stub.Generate(generate, timeout=8)),
+        "router": lambda: _drain(router_stub.RouteStream(route, timeout=8, metadata=metadata)),
+    }
+    return calls, {"hop": hop.process.pid, "router": router.process.pid}
+
+
+def _drain(call: Any) -> None:
+    for _ in call:
+        pass
+
+
+def main() -> None:
+    """Measures and prints the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--calls", type=int, default=300, help="of each side in each round")
+    options = parser.parse_args()
+    taken: dict[str, list[float]] = {"hop": [], "router": []}
+    cpu = {"hop": 0.0, "router": 0.0}
+    with tempfile.TemporaryDirectory() as folder:
+        system = System(Path(folder))
+        try:
+            calls, pids = start(system)
+            time.sleep(1.0)
+            for call in calls.values():
+                timed(call, WARM_CALLS)
+            for _ in range(options.rounds):
+                for name, call in calls.items():
+                    before = cpu_seconds(pids[name])
+                    taken[name] += timed(call, options.calls)
+                    cpu[name] += cpu_seconds(pids[name]) - before
+        finally:
+            system.stop()
+    report(taken, {name: spent / len(taken[name]) * 1e6 for name, spent in cpu.items()})
+
+
+def report(taken: dict[str, list[float]], cpu_us: dict[str, float]) -> None:
+    """Prints the table."""
+    rows = {}
+    for name, values in taken.items():
+        ordered = sorted(values)
+        p99 = ordered[int(0.99 * len(ordered))]
+        rows[name] = {"p50": statistics.median(values), "p99": p99, "cpu_us": cpu_us[name]}
+    print("| one caller | p50 ms | p99 ms | CPU µs a call |\n|---|---|---|---|")
+    for name, row in rows.items():
+        print(f"| {name} | {row['p50']:.2f} | {row['p99']:.2f} | {row['cpu_us']:.0f} |")
+    ratios = {key: rows["router"][key] / rows["hop"][key] for key in rows["hop"]}
+    print(f"| ratio | {ratios['p50']:.2f} | {ratios['p99']:.2f} | {ratios['cpu_us']:.2f} |")
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text(json.dumps({"rows": rows, "ratios": ratios}, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
