@@ -7,6 +7,7 @@ import typer
 from cli.ask import ask
 from cli.decide import decide
 from cli.demo import demo
+from cli.evaluate import evaluate_app
 from cli.models import models_app
 from cli.up import up
 
@@ -22,6 +23,7 @@ app.command()(ask)
 app.command()(decide)
 app.command()(demo)
 app.add_typer(models_app, name="models")
+app.add_typer(evaluate_app, name="evaluate")
 
 
 def main() -> None:

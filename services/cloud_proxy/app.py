@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from pathlib import Path
 
 import grpc
 import structlog
 
-from services.cloud_proxy.config import CloudSettings, TierSettings
+from services.cloud_proxy.admission import ProxyAdmission
+from services.cloud_proxy.config import CALLERS_ENV_PREFIX, CloudSettings, TierSettings
+from services.cloud_proxy.limits.book import LimitBook
+from services.cloud_proxy.limits.guard import Guard
+from services.cloud_proxy.limits.settings import make_store, price_table
 from services.cloud_proxy.pipeline import Pipeline
-from services.cloud_proxy.policy.cost import Prices
+from services.cloud_proxy.policy.cost import PriceTable
 from services.cloud_proxy.policy.retry import RetryRule
 from services.cloud_proxy.providers.body import Dialect
 from services.cloud_proxy.providers.openai import Endpoint, OpenAiProvider
@@ -19,45 +23,25 @@ from services.cloud_proxy.redaction.gate import Gate, Rule
 from services.cloud_proxy.request import Tier
 from services.cloud_proxy.server import SERVICE_NAME, CloudProxyServicer
 from services.cloud_proxy.upstream import Upstream
+from services.common.auth.callers import Authenticator
+from services.common.auth.config import Callers
+from services.common.auth.watch import WatchedFile
 from services.common.deadline import BudgetLimits
-from services.common.errors import ConfigInvalid, Unauthenticated
+from services.common.errors import ConfigInvalid
 from services.common.identity import (
-    CLAIM_KEY,
-    check_claim,
     check_secret,
-    check_service_token,
     read_secret,
 )
 from services.common.pii.detector import StructuredDetector
-from services.common.rpc.call import Principal
+from services.common.rpc.readiness import Readiness
+from services.common.settings import load_settings
 from tandem.cloud.v1 import cloud_pb2_grpc
 
 _log = structlog.get_logger()
-_CALLER = "router"
 # Long enough to load modules before the first call; what is slower goes on beside it.
 _WARM_WAIT_S = 0.5
 # Loads the tables that telephone numbers are looked up in.
 _WARM_TEXT = "+44 20 7946 0958"
-
-
-class RouterOnly:
-    """Admission: the router, on behalf of the tenant that its signed claim names."""
-
-    def __init__(self, secret: str, limits: BudgetLimits) -> None:
-        self._secret = secret
-        self._limits = limits
-
-    def authenticate(self, method: str, metadata: Mapping[str, str]) -> Principal:
-        """See `Admission.authenticate`."""
-        check_service_token(self._secret, _CALLER, metadata.get("authorization", ""))
-        tenant = check_claim(self._secret, metadata.get(CLAIM_KEY, ""))
-        if not tenant:
-            raise Unauthenticated
-        return Principal(name=_CALLER, tenant=tenant)
-
-    def limits(self, principal: Principal) -> BudgetLimits:
-        """See `Admission.limits`."""
-        return self._limits
 
 
 class CloudApp:
@@ -72,16 +56,21 @@ class CloudApp:
         )
         check_secret(secret, "service_secret_file / " + settings.service_secret_env)
         limits = BudgetLimits(settings.budget.default_ms, settings.budget.max_ms)
-        self.admission = RouterOnly(secret, limits)
+        self.admission = ProxyAdmission(secret, limits, _callers(settings.callers_file))
         recorder = Recorder()
         self._detector = StructuredDetector()
         self._warming: asyncio.Future[list[None]] | None = None
+        book = settings.limits.book()
         self._tiers = {
-            Tier.SMALL: _upstream(Tier.SMALL, settings.tiers.small, recorder),
-            Tier.LARGE: _upstream(Tier.LARGE, settings.tiers.large, recorder),
+            tier: _upstream(tier, one, recorder, _prices(settings, one, book))
+            for tier, one in (
+                (Tier.SMALL, settings.tiers.small),
+                (Tier.LARGE, settings.tiers.large),
+            )
         }
         gate = Gate(self._detector, settings.pii, settings.pii_tenants)
-        self._pipeline = Pipeline(gate, self._tiers, recorder)
+        self._guard = Guard(book, make_store(settings.limits, settings.replicas))
+        self._pipeline = Pipeline(gate, self._tiers, recorder, self._guard)
         self._rules = {"": settings.pii, **settings.pii_tenants}
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -89,7 +78,7 @@ class CloudApp:
         servicer = CloudProxyServicer(self._pipeline)
         cloud_pb2_grpc.add_CloudProxyServiceServicer_to_server(servicer, server)
 
-    async def start(self) -> None:
+    async def start(self, readiness: Readiness) -> None:
         """Says what this proxy will do, and warms up; a provider that is down stops nothing."""
         allowed = sorted(tenant or "*" for tenant, r in self._rules.items() if r is Rule.ALLOW)
         if allowed:
@@ -103,6 +92,7 @@ class CloudApp:
                 model=facts.model,
                 standin=facts.standin,
             )
+        await self.admission.start()
         await asyncio.to_thread(self._detector.find, _WARM_TEXT)
         self._warming = asyncio.gather(*(upstream.warm() for upstream in self._tiers.values()))
         await asyncio.wait({self._warming}, timeout=_WARM_WAIT_S)
@@ -114,21 +104,34 @@ class CloudApp:
             await asyncio.gather(self._warming, return_exceptions=True)
         for upstream in self._tiers.values():
             await upstream.close()
+        await self._guard.close()
+        await self.admission.stop()
 
 
-def _upstream(tier: Tier, settings: TierSettings, recorder: Recorder) -> Upstream:
-    cached = settings.cached_input_usd_per_million
+def _callers(file: str) -> Authenticator[Callers] | None:
+    if not file:
+        return None
+    return Authenticator(
+        WatchedFile(Path(file), lambda path: load_settings(Callers, path, CALLERS_ENV_PREFIX))
+    )
+
+
+def _prices(settings: CloudSettings, tier: TierSettings, book: LimitBook) -> PriceTable:
+    model = tier.price_as or tier.model
+    return price_table(settings.prices, model, needed=book.has_budget())
+
+
+def _upstream(
+    tier: Tier, settings: TierSettings, recorder: Recorder, prices: PriceTable
+) -> Upstream:
     facts = TierFacts(
         tier=tier,
         provider=settings.provider,
         model=settings.model,
         standin=settings.standin,
-        prices=Prices(
-            input_usd=settings.input_usd_per_million,
-            cached_input_usd=settings.input_usd_per_million if cached is None else cached,
-            output_usd=settings.output_usd_per_million,
-        ),
+        prices=prices,
         retry=RetryRule(settings.retry, settings.retry_steps_ms),
+        max_output_tokens=settings.max_output_tokens,
     )
     return Upstream(facts, OpenAiProvider(_endpoint(tier, settings), _dialect(settings)), recorder)
 

@@ -8,11 +8,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from services.cloud_proxy.limits.settings import LimitsSettings, PriceSettings
 from services.cloud_proxy.policy.retry import RetryMode
 from services.cloud_proxy.redaction.gate import Rule
 from services.common.settings import ServerSettings, Settings, TelemetrySettings
 
 ENV_PREFIX = "TANDEM_CLOUD"
+CALLERS_ENV_PREFIX = "TANDEM_CLOUD_CALLERS"
 
 
 class TierSettings(Settings):
@@ -32,10 +34,8 @@ class TierSettings(Settings):
     standin: bool = False
     """True where no real provider answers; told in answers, spans and logs."""
     max_output_tokens: int = Field(default=800, ge=1)
-    input_usd_per_million: float = Field(default=0.0, ge=0)
-    cached_input_usd_per_million: float | None = Field(default=None, ge=0)
-    """None: the price of other input."""
-    output_usd_per_million: float = Field(default=0.0, ge=0)
+    price_as: str = ""
+    """Whose price in `prices` counts; empty: `model`'s own."""
     stall_ms: int = Field(default=10_000, ge=1)
     """Longest silence between chunks."""
     first_chunk_ms: int = Field(default=0, ge=0)
@@ -95,6 +95,12 @@ class CloudSettings(Settings):
     pii_tenants: dict[str, Rule] = Field(default_factory=dict)
     """Rules of single tenants, by name, before `pii`."""
     budget: BudgetSettings = BudgetSettings()
+    callers_file: str = ""
+    """Who may call without the router: keys, issuers, roles; empty: nobody."""
+    replicas: int = Field(default=1, ge=1)
+    """How many of these processes share the limits; more than one needs Redis."""
+    limits: LimitsSettings = LimitsSettings()
+    prices: tuple[PriceSettings, ...] = ()
     tiers: TiersSettings
 
 

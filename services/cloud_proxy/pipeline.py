@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from services.cloud_proxy.limits.guard import Guard
 from services.cloud_proxy.providers.base import Completion, Piece
 from services.cloud_proxy.record import Progress, Recorder, TierFacts
 from services.cloud_proxy.redaction.audit import audit
@@ -42,22 +43,27 @@ class Result:
 class Pipeline:
     """Serves calls that the entrance has authenticated."""
 
-    def __init__(self, gate: Gate, tiers: Mapping[Tier, Upstream], recorder: Recorder) -> None:
+    def __init__(
+        self, gate: Gate, tiers: Mapping[Tier, Upstream], recorder: Recorder, guard: Guard
+    ) -> None:
         self._gate = gate
         self._tiers = tiers
         self._recorder = recorder
+        self._guard = guard
 
     async def generate(self, call: Call, request: ChatRequest[str], answer: Answer) -> Result:
-        """Screens the request, calls the tier's provider, restores the answer, records.
+        """Reserves, screens, calls the tier's provider, restores the answer, records.
 
         Raises:
+            RateLimited, BudgetSpent: A limit of the caller's refused.
             PiiBlocked: Personal data would leave.
             UpstreamError: The provider failed.
             DeadlineExceeded: The budget ended.
         """
         upstream = self._tiers[request.tier]
         with self._recorder.call(call, upstream.facts) as progress:
-            async with _within(call.budget):
+            quota = self._guard.hold(call, request, upstream.facts, progress)
+            async with _within(call.budget), quota:
                 cleared = await self._gate.clear(request, call.principal.tenant)
                 audit(call, upstream.facts, cleared)
                 in_json = request.output.json_schema is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import jwt
@@ -59,14 +60,28 @@ def check_service_token(secret: str, service: str, authorization: str) -> None:
         raise Unauthenticated
 
 
-def sign_claim(secret: str, tenant: str, now_s: float) -> str:
+@dataclass(frozen=True, slots=True)
+class TenantClaim:
+    """For whom the router calls; `key` is the caller's key id, for limits per key, or empty."""
+
+    tenant: str
+    key: str = ""
+
+
+def sign_claim(secret: str, tenant: str, now_s: float, key: str = "") -> str:
     """A claim that this call is for `tenant`, good for a minute. `now_s` is Unix time."""
-    payload = {"sub": tenant, "aud": _AUDIENCE, "iat": int(now_s), "exp": int(now_s) + CLAIM_TTL_S}
+    payload = {
+        "sub": tenant,
+        "key": key,
+        "aud": _AUDIENCE,
+        "iat": int(now_s),
+        "exp": int(now_s) + CLAIM_TTL_S,
+    }
     return jwt.encode(payload, secret, algorithm=_ALGORITHM)
 
 
-def check_claim(secret: str, claim: str) -> str:
-    """The tenant of a valid claim.
+def check_claim(secret: str, claim: str) -> TenantClaim:
+    """What a valid claim says.
 
     Raises:
         Unauthenticated: Missing, forged, expired or for another audience.
@@ -82,7 +97,7 @@ def check_claim(secret: str, claim: str) -> str:
         )
     except jwt.InvalidTokenError as exc:
         raise Unauthenticated from exc
-    tenant = payload["sub"]
-    if not isinstance(tenant, str) or not tenant:
+    tenant, key = payload["sub"], payload.get("key", "")
+    if not isinstance(tenant, str) or not tenant or not isinstance(key, str):
         raise Unauthenticated
-    return tenant
+    return TenantClaim(tenant, key)

@@ -32,10 +32,6 @@ class Decoder(Protocol):
         """Text that this token completes, perhaps empty."""
         ...
 
-    def finish(self) -> str:
-        """Rest of the stream."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpec:
@@ -154,5 +150,5 @@ class Answer:
         return text, None
 
     def _rest(self) -> str:
-        text, stopped = self._stops.push(self._decoder.finish())
-        return text if stopped else text + self._stops.finish()
+        # A character that the end cut in the middle is left out.
+        return self._stops.finish()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import grpc
 import structlog
@@ -11,6 +12,7 @@ import structlog
 from services.common.deadline import BudgetLimits
 from services.common.errors import ConfigInvalid
 from services.common.rpc.call import Principal
+from services.common.rpc.readiness import Readiness
 from services.edge_worker.config import EdgeSettings, LaneSettings, RuntimeSettings
 from services.edge_worker.engine import Engine, Hooks
 from services.edge_worker.model import LoadedModel
@@ -70,7 +72,7 @@ class EdgeApp:
         """Adds the servicer, which refuses calls until `start` is through."""
         edge_pb2_grpc.add_EdgeWorkerServiceServicer_to_server(self._servicer, server)
 
-    async def start(self) -> None:
+    async def start(self, readiness: Readiness) -> None:
         """Loads and warms the model.
 
         Raises:
@@ -84,7 +86,7 @@ class EdgeApp:
         engine = Engine(
             model.runtime,
             list(lanes.values()),
-            Hooks(on_step=recorder.step, on_health=_on_health),
+            Hooks(on_step=recorder.step, on_health=partial(_on_health, readiness)),
             self._settings.runtime.failure_limit,
         )
         self._engine = engine
@@ -92,7 +94,7 @@ class EdgeApp:
         generate = GeneratePipeline(
             model, engine, lanes, self._settings.limits, self._settings.stream, recorder
         )
-        self._servicer.open(generate, engine, info)
+        self._servicer.open(generate, engine, info, readiness.draining)
         _log.info("model_ready", model=info.name, model_id=info.model_id, provider=info.provider)
 
     async def stop(self) -> None:
@@ -141,5 +143,6 @@ def _lane_limits(name: LaneName, lane: LaneSettings, info: ModelInfo) -> LaneLim
     )
 
 
-def _on_health(healthy: bool) -> None:
+def _on_health(readiness: Readiness, healthy: bool) -> None:
     _log.error("engine_health", healthy=healthy)
+    readiness.change(healthy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import grpc
@@ -28,11 +29,19 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
 
     def __init__(self, settings: EdgeSettings) -> None:
         self._settings = settings
+        self._draining = asyncio.Event()
         self._parts: tuple[GeneratePipeline, Engine, ModelInfo] | None = None
 
-    def open(self, generate: GeneratePipeline, engine: Engine, info: ModelInfo) -> None:
-        """The model is warm: take calls."""
+    def open(
+        self,
+        generate: GeneratePipeline,
+        engine: Engine,
+        info: ModelInfo,
+        draining: asyncio.Event,
+    ) -> None:
+        """The model is warm: take calls. Load is told until `draining` is set."""
         self._parts = (generate, engine, info)
+        self._draining = draining
 
     async def Generate(  # type: ignore[override]
         self, request: edge_pb2.GenerateRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -50,9 +59,10 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
     ) -> None:
         _, engine, info = self._ready()
         interval_s = read_interval_s(request)
-        while True:
+        while not self._draining.is_set():
             await context.write(report_load(engine, info))
-            await asyncio.sleep(interval_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._draining.wait(), interval_s)
 
     async def Embed(
         self, request: edge_pb2.EmbedRequest, context: grpc.aio.ServicerContext[Any, Any]

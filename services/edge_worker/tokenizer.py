@@ -109,11 +109,6 @@ class StreamDecoder:
         """Text that this token completes, perhaps empty."""
         return self._decoder.decode(self._tokenizer.decode_bytes(token))
 
-    def finish(self) -> str:
-        """Rest of the stream. A character that the end cut in the middle is left out."""
-        self._decoder.reset()
-        return ""
-
 
 def byte_alphabet() -> dict[str, int]:
     """The letters by which byte-level BPE writes bytes (GPT-2, Radford et al., 2019).

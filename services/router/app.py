@@ -6,11 +6,10 @@ import time
 
 import grpc
 
-from services.common.errors import ConfigInvalid
 from services.common.identity import check_secret, read_secret
 from services.common.pii.detector import StructuredDetector
 from services.common.rpc.outward import open_channel
-from services.common.settings import load_settings
+from services.common.rpc.readiness import Readiness
 from services.common.vocabulary import Target
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
@@ -25,7 +24,7 @@ from services.router.state.edge_load import EdgeLoad
 from services.router.targets.base import ModelTarget
 from services.router.targets.cloud import CloudTarget
 from services.router.targets.edge import EdgeTarget
-from services.router.tenants import RouterAdmission, Tenants
+from services.router.tenants import RouterAdmission, watch_tenants
 from tandem.router.v1 import router_pb2, router_pb2_grpc
 
 _LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
@@ -41,10 +40,8 @@ class RouterApp:
 
     def __init__(self, settings: RouterSettings) -> None:
         self._settings = settings
-        tenants = load_settings(Tenants, settings.tenants_file, "TANDEM_TENANTS")
-        if tenants.anonymous and not settings.server.listen.startswith(_LOOPBACK):
-            raise ConfigInvalid("anonymous: permitted only while server.listen is loopback")
-        self.admission = RouterAdmission(tenants)
+        loopback = settings.server.listen.startswith(_LOOPBACK)
+        self.admission = RouterAdmission(watch_tenants(settings.tenants_file, loopback=loopback))
         self._policy = load_policy(settings.policy_file)
         secret = read_secret(
             settings.cloud.secret_file, settings.cloud.secret_env, "cloud.secret_file"
@@ -76,9 +73,10 @@ class RouterApp:
         servicer = RouterServicer(pipeline, self.admission, self._policy, settings.limits)
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
-    async def start(self) -> None:
+    async def start(self, readiness: Readiness) -> None:
         """Follows the edge and opens the ledger. Needs neither edge nor cloud to be up."""
         self._ledger.start()
+        await self.admission.start()
         if self._edge_load is not None:
             self._edge_load.start()
 
@@ -89,6 +87,7 @@ class RouterApp:
         for channel in self._channels:
             await channel.close()
         await self._ledger.stop()
+        await self.admission.stop()
 
     def _open(self, address: str) -> grpc.aio.Channel:
         channel = open_channel(address, self._settings.server.max_message_bytes)

@@ -21,6 +21,7 @@ class Ask:
         mode: Stream mode in force for this request.
         check: Whether an answer keeps the output contract.
         free_text: No contract beyond text that is not empty.
+        caller_key: Id of the caller's key, for the proxy's limits per key.
     """
 
     request: router_pb2.RouteRequest
@@ -33,3 +34,4 @@ class Ask:
     mode: StreamMode
     check: AnswerCheck
     free_text: bool
+    caller_key: str = ""

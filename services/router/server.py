@@ -103,6 +103,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
             mode=mode.stricter(tenant.stream_mode or mode),
             check=check,
             free_text=request.output.WhichOneof("form") in (None, "free_text"),
+            caller_key=call.principal.key,
         )
 
 

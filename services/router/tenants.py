@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from services.common.auth.callers import Authenticator
+from services.common.auth.config import TENANT_NAME, Callers
+from services.common.auth.watch import WatchedFile
 from services.common.deadline import BudgetLimits
-from services.common.errors import Unauthenticated
+from services.common.errors import ConfigInvalid, Unauthenticated
 from services.common.rpc.call import Principal
-from services.common.settings import Settings
+from services.common.settings import Settings, load_settings
 from services.common.vocabulary import StreamMode, Target
 
+ENV_PREFIX = "TANDEM_TENANTS"
 _MODELS = (Target.EDGE, Target.CLOUD_SMALL, Target.CLOUD_LARGE)
 
 
 class Tenant(Settings):
     """What one tenant may do."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
-    key_sha256: tuple[str, ...] = ()
-    """SHA-256 of each API key, in hex: keys are random, so no slow hash is needed."""
-    pii: Literal["pin", "allow"] = "pin"
-    """pin: private requests stay on the edge. (redact comes with the proxy's redactor.)"""
+    name: str = Field(pattern=TENANT_NAME)
+    pii: Literal["pin", "redact", "allow"] = "pin"
+    """pin: private requests stay on the edge. redact and allow: they may go to the cloud,
+    whose proxy has a rule of its own (`pii`, `pii_tenants`) and as shipped redacts for both."""
     targets: tuple[Target, ...] = _MODELS
     default_deadline_ms: int = Field(default=8_000, ge=1)
     max_deadline_ms: int = Field(default=120_000, ge=1)
@@ -33,14 +36,6 @@ class Tenant(Settings):
     default_channel: str = "api"
     stream_mode: StreamMode | None = None
     """Stricter than the policy's, or absent."""
-
-    @field_validator("key_sha256")
-    @classmethod
-    def _hashes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for item in value:
-            if len(item) != 64 or not all(c in "0123456789abcdef" for c in item):
-                raise ValueError("must be SHA-256 hashes: 64 lower-case hex digits")
-        return value
 
     @field_validator("targets")
     @classmethod
@@ -55,8 +50,8 @@ class Tenant(Settings):
         return BudgetLimits(self.default_deadline_ms, self.max_deadline_ms)
 
 
-class Tenants(Settings):
-    """The tenants file."""
+class Tenants(Callers):
+    """The tenants file: tenants, and the keys and issuers by which they call."""
 
     tenants: tuple[Tenant, ...]
     anonymous: str = ""
@@ -69,6 +64,10 @@ class Tenants(Settings):
             raise ValueError("tenants: names must differ")
         if self.anonymous and self.anonymous not in names:
             raise ValueError("anonymous: must name one of the tenants")
+        if not {key.tenant for key in self.keys} <= set(names):
+            raise ValueError("keys: tenant: must name one of the tenants")
+        if not {issuer.tenant for issuer in self.issuers} - {""} <= set(names):
+            raise ValueError("issuers: tenant: must name one of the tenants")
         return self
 
     def by_name(self) -> dict[str, Tenant]:
@@ -77,34 +76,57 @@ class Tenants(Settings):
 
 
 class RouterAdmission:
-    """Finds the tenant of a call by its bearer key."""
+    """Finds the tenant of a call by its key or token. The file may change while serving."""
 
-    def __init__(self, tenants: Tenants) -> None:
-        self._by_name = tenants.by_name()
-        self._anonymous = tenants.anonymous
-        self._keys = [(key, t.name) for t in tenants.tenants for key in t.key_sha256]
+    def __init__(self, file: WatchedFile[Tenants]) -> None:
+        self._authenticator = Authenticator(file)
 
     def tenant(self, name: str) -> Tenant:
-        """The tenant of an authenticated call."""
-        return self._by_name[name]
+        """The tenant of an authenticated call.
+
+        Raises:
+            Unauthenticated: No such tenant, or no more.
+        """
+        found = self._authenticator.callers.by_name().get(name)
+        if found is None:
+            raise Unauthenticated
+        return found
 
     def authenticate(self, method: str, metadata: Mapping[str, str]) -> Principal:
-        """See `Admission`. Every key is compared, so timing tells nothing about any."""
-        authorization = metadata.get("authorization", "")
-        if not authorization:
-            if not self._anonymous:
-                raise Unauthenticated
-            return Principal(name="anonymous", tenant=self._anonymous)
-        scheme, _, key = authorization.partition(" ")
-        digest = hashlib.sha256(key.encode()).hexdigest()
-        found = ""
-        for known, name in self._keys:
-            if hmac.compare_digest(known, digest):
-                found = name
-        if scheme.lower() != "bearer" or not found:
-            raise Unauthenticated
-        return Principal(name=found, tenant=found)
+        """See `Admission`."""
+        principal = self._authenticator.authenticate(method, metadata, _anonymous)
+        # A token may name a tenant that we do not have.
+        self.tenant(principal.tenant)
+        return principal
 
     def limits(self, principal: Principal) -> BudgetLimits:
         """See `Admission`."""
-        return self._by_name[principal.tenant].limits
+        return self.tenant(principal.tenant).limits
+
+    async def start(self) -> None:
+        """Fetches the keys of issuers."""
+        await self._authenticator.start()
+
+    async def stop(self) -> None:
+        """Ends what `start` began."""
+        await self._authenticator.stop()
+
+
+def watch_tenants(path: Path, *, loopback: bool) -> WatchedFile[Tenants]:
+    """The tenants file, read anew when it changes.
+
+    Raises:
+        ConfigInvalid: It is wrong, or lets anyone in on an address other than loopback.
+    """
+
+    def parse(path: Path) -> Tenants:
+        tenants = load_settings(Tenants, path, ENV_PREFIX)
+        if tenants.anonymous and not loopback:
+            raise ConfigInvalid("anonymous: permitted only while server.listen is loopback")
+        return tenants
+
+    return WatchedFile(path, parse)
+
+
+def _anonymous(tenants: Tenants) -> str:
+    return tenants.anonymous

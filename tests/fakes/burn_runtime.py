@@ -193,9 +193,6 @@ class ByteDecoder:
     def push(self, token: int) -> str:
         return self._decoder.decode(bytes([token])) * self._repeat if token < BOS else ""
 
-    def finish(self) -> str:
-        return self._decoder.decode(b"", final=True)
-
 
 def burn_model(settings: BurnSettings) -> LoadedModel:
     """A model for `EdgeApp` that needs no files."""

@@ -18,6 +18,8 @@ class Behaviour:
 
     Attributes:
         text: The answer; a chunk a word.
+        echo: Answers with the last message instead.
+        chunk_chars: A chunk so many characters instead of a word; 0: a word.
         status: Any other than 200 is answered with an error body at once.
         retry_after: Value of the header `Retry-After` beside an error status.
         content_type: Of a streamed answer.
@@ -37,6 +39,8 @@ class Behaviour:
     """
 
     text: str = DEFAULT_TEXT
+    echo: bool = False
+    chunk_chars: int = 0
     status: int = 200
     retry_after: str = ""
     content_type: str = "text/event-stream"
@@ -81,9 +85,8 @@ class Behaviour:
 
     def _good_lines(self, body: dict[str, Any]) -> Iterator[str]:
         yield self._chunk(body, {"role": "assistant", "content": ""})
-        words = self.text.split(" ") if self.text else []
-        for number, word in enumerate(words):
-            yield self._chunk(body, {"content": word if number == 0 else " " + word})
+        for piece in self._pieces(body):
+            yield self._chunk(body, {"content": piece})
         for index, (name, arguments) in enumerate(self.tool_calls):
             yield self._tool(body, index, {"name": name, "arguments": ""}, f"call_{index}")
             yield self._tool(body, index, {"arguments": arguments}, None)
@@ -101,6 +104,16 @@ class Behaviour:
             )
         if self.done:
             yield "[DONE]"
+
+    def _pieces(self, body: dict[str, Any]) -> Iterator[str]:
+        text = str(body["messages"][-1]["content"]) if self.echo else self.text
+        if self.chunk_chars:
+            for place in range(0, len(text), self.chunk_chars):
+                yield text[place : place + self.chunk_chars]
+        elif text:
+            first, *words = text.split(" ")
+            yield first
+            yield from (" " + word for word in words)
 
     def _tool(
         self, body: dict[str, Any], index: int, function: dict[str, str], id_: str | None

@@ -218,9 +218,7 @@ def _wait(slots: Mapping[int, int], limit: int | None, want: int, now_ms: int) -
     return None
 
 
-def _wait_money(
-    usage: Usage, limits: Limits, want: Want, over: int, now_ms: int
-) -> int | None:
+def _wait_money(usage: Usage, limits: Limits, want: Want, over: int, now_ms: int) -> int | None:
     if limits.micro_usd_per_day is not None and want.micro_usd > limits.micro_usd_per_day:
         return None
     # Open calls have reserved more than they will cost.

@@ -12,13 +12,8 @@ import structlog
 from opentelemetry import trace
 
 from services.cloud_proxy.redaction.cleared import SEAL, ClearedRequest, ClearedText
-from services.cloud_proxy.redaction.redactor import (
-    DetectorFailed,
-    Finds,
-    PiiBlocked,
-    Screen,
-    redact,
-)
+from services.cloud_proxy.redaction.redactor import PiiBlocked, redact
+from services.cloud_proxy.redaction.screen import DetectorFailed, Finds, Screen
 from services.cloud_proxy.request import ChatRequest, map_text, texts
 from services.common.pii.span import PiiDetector
 from services.common.telemetry import names

@@ -53,6 +53,9 @@ UNFINISHED = re.compile(
 )
 """The end of a text that could go on to be a match of `LIKE`."""
 
+# The longest opening, so many of the longest units, and the longest piece of one more.
+MAX_UNFINISHED_CHARS = 13 * (_MAX_UNITS + 2)
+
 _UNESCAPE = re.compile(_SLASHES + r"(?:u([0-9a-fA-F]{4}))?")
 _NOT_LETTERS = re.compile(r"[^A-Z]+")
 _FIRST_SLASHES = re.compile(r"(\\+)u", re.IGNORECASE)

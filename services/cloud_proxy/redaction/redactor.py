@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.cloud_proxy.redaction.jsontext import map_text
+from services.cloud_proxy.redaction.screen import Finds, Screen
 from services.cloud_proxy.redaction.vault import Vault
 from services.cloud_proxy.request import ChatRequest
 from services.cloud_proxy.request import map_text as map_request
 from services.common.errors import PermissionDenied
 from services.common.pii.detector import resolve
-from services.common.pii.span import PiiDetector, PiiSpan
+from services.common.pii.span import PiiSpan
 
 # One replacement may bare what a longer find had covered; a text that is not clean then is refused.
 _PASSES = 4
-_NAMED_FIELDS = 8
 # Names have a fixed alphabet and patterns a meaning of their own: no placeholder fits there.
 _FIXED_ENDINGS = (".name", ".id", ".tool_call_id", "output.regex")
-_FIXED_KEYS = frozenset({"pattern", "patternProperties"})
+_FIXED_KEY = "pattern"
 _SCHEMAS = (".parameters_json_schema", "output.json_schema")
 
 
@@ -30,88 +29,12 @@ class PiiBlocked(PermissionDenied):
 
 
 @dataclass(frozen=True, slots=True)
-class Finds:
-    """What was found: kinds and places, never values.
-
-    Attributes:
-        kinds: How many of each kind.
-        fields: Kinds by field path.
-    """
-
-    kinds: Mapping[str, int]
-    fields: Mapping[str, frozenset[str]]
-
-    def message(self) -> str:
-        """Kinds and fields for people."""
-        paths = sorted(self.fields)
-        more = "" if len(paths) <= _NAMED_FIELDS else f" and {len(paths) - _NAMED_FIELDS} more"
-        where = ", ".join(paths[:_NAMED_FIELDS])
-        return f"({', '.join(sorted(self.kinds))}) may not leave: {where}{more}"
-
-
-@dataclass(frozen=True, slots=True)
 class Redacted:
     """A request without personal data, and how to undo it."""
 
     request: ChatRequest[str]
     finds: Finds
     values: Mapping[str, str]
-
-
-class Screen:
-    """Looks through every text of a request, inside JSON too.
-
-    Raises:
-        DetectorFailed: From each method, where the detector raised.
-    """
-
-    def __init__(self, detector: PiiDetector) -> None:
-        self._detector = detector
-
-    def finds(
-        self, request: ChatRequest[str], note: Callable[[str, str], None] | None = None
-    ) -> Finds:
-        """What is in `request`; `note(kind, value)` is called for each find, in order."""
-        kinds: Counter[str] = Counter()
-        fields: dict[str, set[str]] = defaultdict(set)
-
-        def look(path: str, text: str) -> None:
-            def part(label: str, plain: str) -> str:
-                for span in self.spans(path, label, plain):
-                    kinds[str(span.kind)] += 1
-                    fields[path].add(str(span.kind))
-                    if note is not None:
-                        note(span.kind, plain[span.start : span.end])
-                return plain
-
-            map_text(text, part)
-
-        map_request(request, look)
-        return Finds(dict(kinds), {path: frozenset(found) for path, found in fields.items()})
-
-    def spans(self, path: str, label: str, text: str) -> tuple[PiiSpan, ...]:
-        """Finds in one text; the key before it is read as its label."""
-        if not text:
-            return ()
-        head = f"{label}: " if label else ""
-        try:
-            found = self._detector.find(head + text)
-        except Exception as exc:
-            # Its message may hold the text: the type alone is told.
-            raise DetectorFailed(path, type(exc).__name__) from None
-        skip = len(head)
-        return tuple(
-            PiiSpan(s.kind, max(s.start - skip, 0), s.end - skip) for s in found if s.end > skip
-        )
-
-
-class DetectorFailed(Exception):
-    """The detector raised; tells where and the type, never the text."""
-
-    def __init__(self, path: str, kind: str) -> None:
-        super().__init__(f"{kind} at {path}")
-        self.path = path
-        self.kind = kind
 
 
 def redact(request: ChatRequest[str], screen: Screen) -> Redacted:
@@ -165,7 +88,7 @@ class _Fields:
 
         def part(label: str, plain: str) -> str:
             clean = self._clean(path, label, plain)
-            if clean != plain and (fixed or (schema and label in _FIXED_KEYS)):
+            if clean != plain and (fixed or (schema and label == _FIXED_KEY)):
                 raise PiiBlocked(f"personal data cannot be replaced in {path}")
             return clean
 
@@ -181,13 +104,14 @@ class _Fields:
 
     def _spans(self, path: str, label: str, text: str) -> tuple[PiiSpan, ...]:
         """What is still to be replaced: new finds, and values known from elsewhere."""
+        written = self._vault.written(text)
         left: list[PiiSpan] = []
         for span in (*self._screen.spans(path, label, text), *self._vault.repeats(text)):
-            covered = self._vault.covers(text, span)
-            if covered is None:
-                raise PiiBlocked(f"personal data is mixed with placeholders: {path}")
-            if not covered:
+            overlapping = [place for place in written if _overlap(place, span)] if written else []
+            if not overlapping:
                 left.append(span)
+            elif _goes_beyond(text, span, overlapping):
+                raise PiiBlocked(f"personal data is mixed with placeholders: {path}")
         return resolve(left)
 
     def _cut(self, text: str, spans: tuple[PiiSpan, ...]) -> str:
@@ -200,3 +124,13 @@ class _Fields:
             out += text[place : span.start], new
             place = span.end
         return "".join((*out, text[place:]))
+
+
+def _overlap(place: tuple[int, int], span: PiiSpan) -> bool:
+    return place[0] < span.end and span.start < place[1]
+
+
+def _goes_beyond(text: str, span: PiiSpan, written: list[tuple[int, int]]) -> bool:
+    """Whether a find holds more than placeholders and signs: `password: [SECRET_1]` does not."""
+    rest = set(range(span.start, span.end)).difference(*(range(*place) for place in written))
+    return any(text[place].isalnum() for place in rest)

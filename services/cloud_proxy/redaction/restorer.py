@@ -10,6 +10,7 @@ from dataclasses import replace
 from services.cloud_proxy.redaction.jsontext import map_strings
 from services.cloud_proxy.redaction.placeholders import (
     LIKE,
+    MAX_UNFINISHED_CHARS,
     UNFINISHED,
     compact,
     escape_depth,
@@ -48,13 +49,12 @@ class Restorer:
         text = self._before + self._held + piece
         start = place = len(self._before)
         out: list[str] = []
-        while True:
-            found = self._next(text, place)
-            stop = len(text) if last else self._unfinished(text, place)
-            if found is None or found.start() >= stop:
-                break
+        stop = len(text) if last else self._unfinished(text, place)
+        while (found := self._next(text, place)) is not None and found.start() < stop:
             out += text[place : found.start()], self._value(found)
             place = found.end()
+            if place > stop:
+                stop = self._unfinished(text, place)
         out.append(text[place:stop])
         self._held = text[stop:]
         self._before = text[stop - 1 : stop] if stop > start else self._before
@@ -70,6 +70,7 @@ class Restorer:
 
     def _unfinished(self, text: str, place: int) -> int:
         """Where that begins which may become a placeholder of ours; else the end."""
+        place = max(place, len(text) - MAX_UNFINISHED_CHARS)
         while (found := UNFINISHED.search(text, place)) is not None:
             begun = compact(found["inside"] or found["bare"] or "")
             if any(key.startswith(begun) for key in self._values):

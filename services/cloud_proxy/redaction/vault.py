@@ -28,7 +28,7 @@ class Vault:
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
         self._placeholders: dict[str, str] = {}
-        self._kinds: dict[str, str] = {}
+        self._written: set[str] = set()
         self._taken: set[str] = set()
         self._numbers: Counter[str] = Counter()
         # Spellings of the values, by length and spelling.
@@ -61,20 +61,13 @@ class Vault:
                 break
         self._values[compact(new)] = value
         self._placeholders[same] = new
-        self._kinds[new] = kind
+        self._written.add(new)
         self._note_spelling(kind, value, same)
         return new
 
-    def covers(self, text: str, span: PiiSpan) -> bool | None:
-        """Whether placeholders of ours make up `span`; None where they are a part of it."""
-        rest, touched = set(range(span.start, span.end)), False
-        for start, end in self._written(text):
-            if start < span.end and span.start < end:
-                touched = True
-                rest -= set(range(start, end))
-        if not touched:
-            return False
-        return None if any(text[place].isalnum() for place in rest) else True
+    def written(self, text: str) -> list[tuple[int, int]]:
+        """Where placeholders of ours stand."""
+        return [m.span() for m in LIKE.finditer(text) if m[0] in self._written]
 
     def repeats(self, text: str) -> Iterator[PiiSpan]:
         """Where values stand again, also without the words by which they were found."""
@@ -95,11 +88,6 @@ class Vault:
         plain = normalize(text).text
         known = self._spellings.get(len(plain), {}).get(plain)
         return None if known is None else known[1]
-
-    def _written(self, text: str) -> Iterator[tuple[int, int]]:
-        for found in LIKE.finditer(text):
-            if found[0] in self._kinds:
-                yield found.span()
 
     def _note_spelling(self, kind: str, value: str, same: str) -> None:
         plain = normalize(value).text

@@ -28,7 +28,7 @@ _IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d\d(?:[ -]?[A-Za-z0-9]){11,30}")
 _USCC = re.compile(r"(?<![A-Za-z0-9])[1-9AN-Y][1-9]\d{6}[0-9A-HJ-NPQRTUWXY]{10}(?![A-Za-z0-9])")
 # Eighteen digits with a birth date are a resident id, or a wrong one.
-_DATED = re.compile(r"\d{6}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{4}")
+_DATED = re.compile(r"\d{6}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dX]")
 _PLATE = re.compile(
     r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-HJ-Za-hj-z] ?[·•.・\-]? ?"
     r"(?:[DFdf][A-HJ-NP-Za-hj-np-z0-9]\d{4}|\d{5}[DFdf]"

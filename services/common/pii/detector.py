@@ -47,7 +47,9 @@ class StructuredDetector:
 
 def resolve(found: Iterable[PiiSpan]) -> tuple[PiiSpan, ...]:
     """Keeps, of spans that overlap, the longest, and of equally long ones the most specific."""
-    ranked = sorted(found, key=lambda s: (s.start - s.end, SPECIFICITY[s.kind], s.start))
+    # Kinds that are not ours (a name, an address) prove least.
+    last = len(SPECIFICITY)
+    ranked = sorted(found, key=lambda s: (s.start - s.end, SPECIFICITY.get(s.kind, last), s.start))
     kept: list[PiiSpan] = []
     for span in ranked:
         place = bisect(kept, span.start, key=_start)

@@ -67,8 +67,10 @@ def _private_keys(text: str) -> Iterator[PiiSpan]:
 def _labelled(text: str) -> Iterator[PiiSpan]:
     for pattern in (_LABELLED, _BEARER):
         for found in pattern.finditer(text):
-            if _looks_random(found.group(1)):
-                yield PiiSpan(PiiKind.SECRET, *found.span(1))
+            # A full stop behind it ends the sentence.
+            word = found.group(1).rstrip(".")
+            if _looks_random(word):
+                yield PiiSpan(PiiKind.SECRET, found.start(1), found.start(1) + len(word))
     for found in _PASSWORD.finditer(text):
         word = found.group(1).rstrip(".,;!?\"'`)")
         if len(word) >= 6 and any(c.isdigit() for c in word) and not word.isdigit():

@@ -25,7 +25,7 @@ from grpc.aio import AbortError
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from services.common.deadline import ELAPSED_KEY, Budget, BudgetLimits, parse_budget
+from services.common.deadline import ELAPSED_KEY, BudgetLimits, parse_budget
 from services.common.errors import Internal, InvalidField, QueueFull, TandemError
 from services.common.rpc.call import Call, Principal, enter_call
 from services.common.rpc.status import rpc_status, status_of
@@ -146,7 +146,7 @@ class Entrance(grpc.aio.ServerInterceptor):
         except AbortError:
             raise
         except asyncio.CancelledError:
-            status = _why_cancelled(call)
+            status = _why_cancelled(arrival.context)
             raise
         except Exception:
             status = grpc.StatusCode.INTERNAL
@@ -222,15 +222,12 @@ async def _abort(context: Any, error: TandemError, call: Call | None) -> None:
     await context.abort(status.code, status.details, trailers)
 
 
-def _why_cancelled(call: Call | None) -> grpc.StatusCode:
-    """gRPC cancels the task alike for a caller that left and a deadline that passed."""
-    if call is not None and _expired(call.budget):
+def _why_cancelled(context: Any) -> grpc.StatusCode:
+    """gRPC cancels the task alike for a caller that left and a native deadline that passed."""
+    remaining_s = context.time_remaining()
+    if remaining_s is not None and remaining_s <= 0:
         return grpc.StatusCode.DEADLINE_EXCEEDED
     return grpc.StatusCode.CANCELLED
-
-
-def _expired(budget: Budget) -> bool:
-    return budget.remaining_ms(time.monotonic()) <= 0
 
 
 def _code_name(error: TandemError) -> str:

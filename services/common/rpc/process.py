@@ -12,20 +12,19 @@ from typing import Protocol
 
 import grpc
 import structlog
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from services.common.errors import ConfigInvalid, TandemError
 from services.common.rpc.entrance import Admission, Entrance
 from services.common.rpc.outward import server_options
+from services.common.rpc.readiness import SERVING, Readiness
 from services.common.settings import ServerSettings, TelemetrySettings
 from services.common.telemetry.looplag import LoopLag
 from services.common.telemetry.setup import start_telemetry
 
 _log = structlog.get_logger()
-SERVING = health_pb2.HealthCheckResponse.SERVING
-NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 # `tandem up` and the tests name a file here; the process writes its port into it when ready.
 READY_FILE_ENV = "TANDEM_READY_FILE"
 
@@ -48,8 +47,8 @@ class App(Protocol):
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the servicers."""
 
-    async def start(self) -> None:
-        """Loads and warms; readiness follows."""
+    async def start(self, readiness: Readiness) -> None:
+        """Loads and warms; readiness follows, and may be taken back through `readiness`."""
 
     async def stop(self) -> None:
         """Ends what `start` began, after the last call."""
@@ -88,20 +87,22 @@ async def _serve(app: App, settings: ServerSettings) -> None:
     reflection.enable_server_reflection(
         [*app.service_names, "grpc.health.v1.Health", reflection.SERVICE_NAME], server
     )
+    readiness = Readiness(health, app.service_names)
     await health.set("liveness", SERVING)
-    await _set_ready(health, app, NOT_SERVING)
+    await readiness.set(False)
     port = _bind(server, settings.listen)
     await server.start()
     lag = LoopLag()
     lag.start()
     try:
-        if await _unless_stopped(app.start(), stop):
-            await _set_ready(health, app, SERVING)
+        if await _unless_stopped(app.start(readiness), stop):
+            await readiness.set(True)
             _announce(app.name, settings.listen, port)
             await stop.wait()
     finally:
         _log.info("draining", drain_ms=settings.drain_ms)
-        await _set_ready(health, app, NOT_SERVING)
+        readiness.draining.set()
+        await readiness.set(False)
         await server.stop(settings.drain_ms / 1000.0)
         await app.stop()
         await lag.stop()
@@ -120,11 +121,6 @@ async def _unless_stopped(work: Awaitable[None], stop: asyncio.Event) -> bool:
         return False
     await running
     return not stop.is_set()
-
-
-async def _set_ready(health: HealthServicer, app: App, status: int) -> None:
-    for name in ("", "readiness", *app.service_names):
-        await health.set(name, status)
 
 
 def _bind(server: grpc.aio.Server, listen: str) -> int:

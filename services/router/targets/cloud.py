@@ -32,7 +32,8 @@ class CloudTarget:
     @asynccontextmanager
     async def open(self, job: Job) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         """See `ModelTarget.open`."""
-        claim = sign_claim(self._secret, job.ask.tenant.name, time.time())
+        ask = job.ask
+        claim = sign_claim(self._secret, ask.tenant.name, time.time(), ask.caller_key)
         async with open_stream(
             self._stub.Generate,
             self._request(job),

@@ -10,12 +10,14 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1._async import HealthServicer
 
 from services.cloud_proxy.app import CloudApp
 from services.cloud_proxy.config import CloudSettings
 from services.common.identity import CLAIM_KEY, service_token, sign_claim
 from services.common.rpc.entrance import Entrance
 from services.common.rpc.outward import open_channel, server_options
+from services.common.rpc.readiness import Readiness
 from tandem.cloud.v1 import cloud_pb2, cloud_pb2_grpc
 from tandem.common.v1 import chat_pb2
 from tests.fakes.upstream_process import UpstreamProcess
@@ -89,14 +91,23 @@ def ask(text: str, **fields: Any) -> cloud_pb2.GenerateRequest:
     )
 
 
+PRICES = [
+    {
+        "model": model,
+        "from": "2026-01-01",
+        "input_usd_per_million": 1.0,
+        "output_usd_per_million": 4.0,
+    }
+    for model in ("fake-small", "fake-large")
+]
+
+
 def tier(base_url: str, **changes: Any) -> dict[str, Any]:
     return {
         "provider": "fake",
         "base_url": base_url,
         "model": "fake-small",
         "api_key_env": "FAKE_PROVIDER_KEY",
-        "input_usd_per_million": 1.0,
-        "output_usd_per_million": 4.0,
         "stall_ms": 400,
         "retry": "backoff",
         "retry_steps_ms": [20, 20, 20],
@@ -122,7 +133,7 @@ async def make_proxy(
                 "small": tier(base_url, **(small or {})),
                 "large": tier(base_url, model="fake-large", standin=True),
             }
-            cloud = CloudSettings.model_validate({"tiers": tiers, **settings})
+            cloud = CloudSettings.model_validate({"tiers": tiers, "prices": PRICES, **settings})
             app = CloudApp(cloud)
             server = grpc.aio.server(
                 interceptors=[Entrance(app.admission, cloud.server.max_concurrent_calls)],
@@ -131,7 +142,7 @@ async def make_proxy(
             app.register(server)
             port = server.add_insecure_port("127.0.0.1:0")
             await server.start()
-            await app.start()
+            await app.start(Readiness(HealthServicer(), app.service_names))
             stack.push_async_callback(app.stop)
             stack.push_async_callback(server.stop, 1)
             channel = open_channel(f"127.0.0.1:{port}", MESSAGE_BYTES)

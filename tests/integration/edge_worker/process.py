@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,11 @@ from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
+
+
+def idle(load: edge_pb2.LaneLoad) -> bool:
+    """Nothing runs and nothing waits."""
+    return load.active == load.queued == 0
 
 
 @dataclass
@@ -70,14 +75,14 @@ class Edge:
         call.cancel()
         return next(one for one in report.lanes if one.lane == lane)
 
-    async def until_idle(self) -> edge_pb2.LaneLoad:
-        """Waits until the simple lane is empty."""
+    async def until(self, holds: Callable[[edge_pb2.LaneLoad], bool]) -> edge_pb2.LaneLoad:
+        """Waits until the simple lane's load is such; returns it."""
         for _ in range(int(PATIENCE_S / 0.02)):
             load = await self.load()
-            if load.active == load.queued == 0:
+            if holds(load):
                 return load
             await asyncio.sleep(0.02)
-        raise TimeoutError("the lane never became idle")
+        raise TimeoutError("the lane never came to that")
 
 
 def ask(text: str, **fields: object) -> edge_pb2.GenerateRequest:

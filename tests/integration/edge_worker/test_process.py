@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2
-from tests.integration.edge_worker.process import Answer, ask, details, edge
+from tests.integration.edge_worker.process import Answer, ask, details, edge, idle
 
 # Sleeping steps: the figures are then the scheduler's and not the machine's.
 QUICK = {
@@ -88,7 +88,7 @@ async def test_cancel_frees_the_slot_within_a_step(tmp_path: Path) -> None:
         before = await one.load()
         assert before.active == 1
         call.cancel()
-        after = await one.until_idle()
+        after = await one.until(idle)
     # The step that runs when the cancel arrives, and one more if it came between two.
     assert after.steps - before.steps <= 2
     assert after.kv_used_bytes == 0
@@ -101,15 +101,16 @@ async def test_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         "TANDEM_EDGE__LANES__SIMPLE__MAX_QUEUE": "1",
     }
     async with edge(tmp_path, small) as one:
-        calls = [one.stub.Generate(ask("a", max_output_tokens=900)) for _ in range(2)]
-        await anext(aiter(calls[0]))
-        while (await one.load()).queued == 0:  # noqa: ASYNC110 - it is another process
-            await asyncio.sleep(0.01)
+        # One after the other: together, the second could find the first still waiting.
+        running = one.stub.Generate(ask("a", max_output_tokens=900))
+        await anext(aiter(running))
+        waiting = one.stub.Generate(ask("a", max_output_tokens=900))
+        await one.until(lambda load: load.queued == 1)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await one.ask("a")
-        for call in calls:
-            call.cancel()
-        await one.until_idle()
+        running.cancel()
+        waiting.cancel()
+        await one.until(idle)
     info, retry = details(caught.value)
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert (info.reason, info.metadata["retryable"]) == ("QUEUE_FULL", "true")
@@ -121,7 +122,7 @@ async def test_slow_reader_is_cut_off_and_the_others_go_on(tmp_path: Path) -> No
     async with edge(tmp_path, loud) as one:
         slow = one.stub.Generate(ask("a", max_output_tokens=900))
         await anext(aiter(slow))
-        load = await one.until_idle()
+        load = await one.until(idle)
         assert load.steps < 890, "decoding went on for a caller that does not read"
         brisk = await one.ask("b", max_output_tokens=20)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -136,7 +137,7 @@ async def test_deadline_ends_the_answer(tmp_path: Path) -> None:
     async with edge(tmp_path, ENDLESS) as one:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await one.ask("a", metadata=(("deadline_ms", "300"),), max_output_tokens=900)
-        load = await one.until_idle()
+        load = await one.until(idle)
         with pytest.raises(grpc.aio.AioRpcError) as late:
             await one.ask("a", metadata=(("deadline_ms", "300"), ("elapsed_ms", "300")))
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from services.cloud_proxy.policy.cost import Prices
+from services.cloud_proxy.policy.cost import Prices, PriceTable
 from services.cloud_proxy.policy.retry import RetryMode, RetryRule
 from services.cloud_proxy.providers.base import Completion, Piece
 from services.cloud_proxy.record import Progress, Recorder, TierFacts
@@ -30,7 +30,7 @@ FACTS = TierFacts(
     provider="fake",
     model="fake-1",
     standin=False,
-    prices=Prices(input_usd=1.0, cached_input_usd=1.0, output_usd=2.0),
+    prices=PriceTable.always(Prices(input_usd=1.0, cached_input_usd=1.0, output_usd=2.0)),
     retry=RetryRule(RetryMode.BACKOFF, (2, 2, 2)),
 )
 

@@ -9,6 +9,7 @@ import pytest
 
 from services.common.errors import ConfigInvalid, Unauthenticated
 from services.common.identity import (
+    TenantClaim,
     check_claim,
     check_secret,
     check_service_token,
@@ -20,7 +21,9 @@ SECRET = "s" * 40
 
 
 def test_a_claim_is_for_its_tenant() -> None:
-    assert check_claim(SECRET, sign_claim(SECRET, "acme", time.time())) == "acme"
+    assert check_claim(SECRET, sign_claim(SECRET, "acme", time.time())) == TenantClaim("acme")
+    claim = sign_claim(SECRET, "acme", time.time(), "ci")
+    assert check_claim(SECRET, claim) == TenantClaim("acme", "ci")
 
 
 @pytest.mark.parametrize(

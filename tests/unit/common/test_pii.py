@@ -73,6 +73,9 @@ def found(text: str) -> list[tuple[str, str]]:
         ),
         ("SECRET", "api_key: ", "9f8a7b6c5d4e3f2a1b0c", ""),
         ("SECRET", "密码是", "Tr0ub4dor&3", ""),
+        ("SECRET", "api_key: ", "9f8a7b6c5d4e3f2a1b0c", ". Thanks"),
+        ("API_KEY", "KEY=", "AKIAIOSFODNN7EXAMPLE", ". Thanks"),
+        ("API_KEY", "api_key=", "AKIAIOSFODNN7EXAMPLE", ". Thanks"),
     ],
 )
 def test_finds(kind: str, before: str, value: str, after: str) -> None:
@@ -113,6 +116,7 @@ def test_finds(kind: str, before: str, value: str, after: str) -> None:
         "ISBN 978-3-16-148410-0",
         "@alice 一二三四五六",
         "91110000802100433A",
+        "id 11010519091215646X",
         "the token count is 4096",
         "the secret is patience, the key is practice",
         "pip install sk-learn-pipeline-estimator",

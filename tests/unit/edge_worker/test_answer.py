@@ -88,9 +88,9 @@ def test_end_token_is_not_drawn_before_the_minimum() -> None:
     assert one.count == 3
 
 
-def test_cut_character_ends_as_replacement() -> None:
+def test_a_character_that_the_end_cuts_is_left_out() -> None:
     pieces, reason = feed(answer(max_tokens=2), "价".encode())
-    assert "".join(pieces) == "\ufffd"
+    assert "".join(pieces) == ""
     assert reason is FinishReason.LENGTH
 
 

@@ -111,9 +111,6 @@ class Letters:
     def push(self, token: int) -> str:
         return chr(97 + token % 26)
 
-    def finish(self) -> str:
-        return ""
-
 
 def sample(seed: int, company: int) -> str:
     """An answer drawn while `company` others are drawn from the same scorer."""

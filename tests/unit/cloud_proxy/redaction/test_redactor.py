@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.cloud_proxy.redaction.redactor import (
-    DetectorFailed,
-    PiiBlocked,
-    Redacted,
-    Screen,
-    redact,
-)
+from services.cloud_proxy.redaction.redactor import PiiBlocked, Redacted, redact
 from services.cloud_proxy.redaction.restorer import restore, restore_json
+from services.cloud_proxy.redaction.screen import DetectorFailed, Screen
 from services.cloud_proxy.request import Output, Role, Sampling, Tool, ToolCall, Turn, texts
 from services.common.pii.detector import StructuredDetector
 from services.common.pii.span import PiiSpan
@@ -64,6 +59,10 @@ def test_clean_requests_are_not_touched() -> None:
         (f'{{"tel":"{PHONE}","tel":"x"}}', '{"tel":"[PHONE_1]","tel":"x"}'),
         ('{"password":"Tr0ub4dor&3","user":"bob"}', '{"password":"[SECRET_1]","user":"bob"}'),
         (f'{{"{EMAIL}": [1]}}', '{"[EMAIL_1]": [1]}'),
+        (
+            r'got {"tel": "\uff11\uff13\uff18\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18"}',
+            'got {"tel": "[PHONE_1]"}',
+        ),
     ],
 )
 def test_what_is_sent(text: str, sent: str) -> None:
@@ -110,7 +109,7 @@ def test_escaped_and_nested_json_is_searched() -> None:
 
 
 def test_a_known_value_is_hidden_in_earlier_fields_too() -> None:
-    result = done("my account number is 0012345", system="see 0012345.")
+    result = done("Account: 0012345", system="see 0012345.")
     assert result.request.system == "see [ACCOUNT_1]."
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.cloud_proxy.redaction.placeholders import MAX_UNFINISHED_CHARS
 from services.cloud_proxy.redaction.restorer import Restorer, restore, restore_calls, restore_json
 from services.cloud_proxy.request import ToolCall
 
@@ -27,7 +28,7 @@ NAMES = {
     "API_KEY_1": "APIKEY1",
     "CN_RESIDENT_ID_2": "CNRESIDENTID2",
 }
-PAIRS = ["[]", "()", "<>", "{}", "【】", "［］", "⟦⟧", "（）"]
+PAIRS = [*zip("[(<{【［⟦（", "])>}】］⟧）", strict=True)]
 NOISE = [
     *("call ", "，请拨打", " [", "]", " (see ", "\\", "\\u00", "\\u005b", "[PHO", " PHONE_", "[ "),
     *("[PHONE_9]", " phone_1 ", "[[", " \n", "P", "x", "[EMAIL", "1", "_", "{", "\\\\\\", " API "),
@@ -145,6 +146,18 @@ def test_without_values_nothing_is_held() -> None:
 def test_long_rows_of_openings_take_linear_time() -> None:
     for text in ("[" * 50_000, "\\" * 50_000, "[P " * 20_000, "P" * 50_000, "PHONE_" * 20_000):
         assert stream([text]) == text
+    text = '{"tel": "[PHONE_1]", "mail": "(EMAIL_1)"}, ' * 5_000
+    assert restore(text, VALUES).count(VALUES["PHONE1"]) == 5_000
+
+
+def test_what_is_held_back_has_a_bound() -> None:
+    for unit in ("_", "\\" * 8 + "u0020", "\\" * 8 + "_"):
+        restorer = Restorer(VALUES)
+        text = "\\" * 8 + "u005bPHONE" + unit * 500
+        assert len(restorer.feed(text)) > len(text) - MAX_UNFINISHED_CHARS
+        for size in (1, 7, 300):
+            pieces = [text[i : i + size] for i in range(0, len(text), size)]
+            assert stream(pieces) == text
 
 
 def test_values_are_escaped_inside_json() -> None:

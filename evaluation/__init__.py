@@ -1,0 +1,1 @@
+"""Offline evaluation: reads data and records, changes nothing."""

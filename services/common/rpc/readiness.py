@@ -1,0 +1,44 @@
+"""Whether new calls should come, as gRPC health tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1._async import HealthServicer
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Readiness:
+    """Handed to an app when it starts; the app may take readiness back and give it again.
+
+    Attributes:
+        draining: Set when the process begins to stop. Streams that would never end by
+            themselves end on it, so that they do not hold the drain up.
+    """
+
+    def __init__(self, health: HealthServicer, service_names: Sequence[str]) -> None:
+        self._health = health
+        self._names = ("", "readiness", *service_names)
+        self._pending: asyncio.Task[None] | None = None
+        self.draining = asyncio.Event()
+
+    async def set(self, ready: bool) -> None:
+        """Tells health; once draining has begun the answer stays no."""
+        status = SERVING if ready and not self.draining.is_set() else NOT_SERVING
+        for name in self._names:
+            await self._health.set(name, status)
+
+    def change(self, ready: bool) -> None:
+        """As `set`, for callbacks on the event loop that cannot await; the last call wins."""
+        previous = self._pending
+
+        async def follow() -> None:
+            if previous is not None:
+                await previous
+            await self.set(ready)
+
+        self._pending = asyncio.create_task(follow(), name="readiness")

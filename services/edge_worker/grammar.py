@@ -1,0 +1,141 @@
+"""Answers held to a JSON schema or a regular expression, with llguidance.
+
+A grammar is compiled once, off the event loop; each answer gets a copy that follows it
+and says before each token which ones may come. Every step is bounded by fuel counted in
+the parser, and by the processor time that masks of one answer may take together, since
+masks are made on the engine's thread, between the steps of all other rows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, regex_to_lark
+
+from services.common.contract import check_pattern, check_schema
+from services.common.errors import InvalidField
+from services.edge_worker.form import RegexForm, SchemaForm
+from services.edge_worker.grammar_bounds import check_repetition, check_schema_cost
+from services.edge_worker.sampling import Ids
+
+# A tenth of the library's defaults and less: what ordinary schemas need was measured at
+# a hundredth of them. Errors stay free of the caller's text.
+_LIMITS: Final = LLParserLimits(
+    initial_lexer_fuel=200_000,
+    step_lexer_fuel=20_000,
+    step_max_items=10_000,
+    max_items_in_row=1_000,
+    max_lexer_states=20_000,
+    max_grammar_size=50_000,
+    verbose_errors=False,
+)
+# As json.dumps writes it, which is what models have seen most; free white space would
+# let a small model write line feeds until its cap. Keywords that a grammar cannot hold
+# (uniqueItems, not, if) only widen it: whoever needs them checks the whole answer.
+_JSON: Final = json.dumps(
+    {
+        "whitespace_flexible": False,
+        "item_separator": ", ",
+        "key_separator": ": ",
+        "lenient": True,
+        "coerce_one_of": True,
+    }
+)
+_MASK_MS: Final = 100.0
+_MASK_MS_PER_TOKEN: Final = 2.0
+_TOO_COMPLEX: Final = "is too complex to hold an answer to"
+
+
+class GrammarCompiler:
+    """Compiles forms for one vocabulary; may be called from several threads.
+
+    Args:
+        tokenizer: The vocabulary as llguidance sees it.
+        end_ids: Tokens that end an answer.
+    """
+
+    def __init__(self, tokenizer: LLTokenizer, end_ids: Collection[int]) -> None:
+        self._tokenizer = tokenizer
+        self._end_ids = frozenset(end_ids)
+
+    def compile(self, form: SchemaForm | RegexForm) -> Grammar:
+        """Checks and compiles; takes 1–100 ms, so never on the event loop.
+
+        Raises:
+            InvalidField: Broken, too large, too complex, or refers to something remote.
+        """
+        schema = isinstance(form, SchemaForm)
+        grammar = _schema_grammar(form) if isinstance(form, SchemaForm) else _regex_grammar(form)
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
+        # The first mask is where most grammars without bounds show it.
+        if not matcher.is_error():
+            matcher.compute_bitmask()
+        if matcher.is_error():
+            kind = "schema" if schema else "expression"
+            raise InvalidField(form.field, f"this {kind} {_TOO_COMPLEX}, or nothing can fit it")
+        return Grammar(matcher, form.field, self._end_ids)
+
+
+class Grammar:
+    """A compiled form; answers get copies of it."""
+
+    def __init__(self, matcher: LLMatcher, field: str, end_ids: frozenset[int]) -> None:
+        self._matcher = matcher
+        self._field = field
+        self._end_ids = end_ids
+
+    def start(self) -> GrammarConstraint:
+        """A constraint for one answer."""
+        return GrammarConstraint(self._matcher.deep_copy(), self._field, self._end_ids)
+
+
+class GrammarConstraint:
+    """Implements `services.edge_worker.constraint.Constraint`; engine thread only."""
+
+    def __init__(self, matcher: LLMatcher, field: str, end_ids: frozenset[int]) -> None:
+        self._matcher = matcher
+        self._field = field
+        self._end_ids = end_ids
+        self._allowance_ms = _MASK_MS
+
+    def allowed(self) -> Ids:
+        """See `Constraint.allowed`.
+
+        Raises:
+            InvalidField: The grammar ran out of its bounds.
+        """
+        # Processor time: being descheduled is not the grammar's fault.
+        began = time.thread_time()
+        mask = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
+        self._allowance_ms += _MASK_MS_PER_TOKEN - (time.thread_time() - began) * 1000.0
+        tokens = np.flatnonzero(np.unpackbits(mask, bitorder="little"))
+        if self._matcher.is_error() or not len(tokens) or self._allowance_ms < 0.0:
+            raise InvalidField(self._field, _TOO_COMPLEX)
+        return tokens
+
+    def take(self, token: int) -> None:
+        """See `Constraint.take`; InvalidField where the grammar ran out of its bounds."""
+        if token not in self._end_ids and not self._matcher.consume_token(token):
+            raise InvalidField(self._field, _TOO_COMPLEX)
+
+    @property
+    def done(self) -> bool:
+        """See `Constraint.done`."""
+        return self._matcher.is_stopped()
+
+
+def _schema_grammar(form: SchemaForm) -> str:
+    check_schema(form.field, form.text)
+    check_schema_cost(form.field, form.text)
+    return LLMatcher.grammar_from_json_schema(form.text, overrides=json.loads(_JSON))
+
+
+def _regex_grammar(form: RegexForm) -> str:
+    check_pattern(form.field, form.text)
+    check_repetition(form.field, form.text)
+    # \d and \w mean ASCII, as in the check that judges the answer (ECMA 262).
+    return f"start: /{regex_to_lark(form.text, 'dw')}/"
