@@ -8,6 +8,7 @@ from cli.ask import ask
 from cli.decide import decide
 from cli.demo import demo
 from cli.evaluate import evaluate_app
+from cli.keys import keys_app
 from cli.models import models_app
 from cli.up import up
 
@@ -23,6 +24,7 @@ app.command()(ask)
 app.command()(decide)
 app.command()(demo)
 app.add_typer(models_app, name="models")
+app.add_typer(keys_app, name="keys")
 app.add_typer(evaluate_app, name="evaluate")
 
 

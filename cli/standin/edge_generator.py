@@ -67,6 +67,7 @@ class EdgeGenerator:
     async def stop(self) -> None:
         """Ends the engine and frees the weights."""
         await self._engine.stop()
+        self._pipeline.close()
         self._model.runtime.close()
 
 
@@ -98,7 +99,6 @@ def _generation(request_id: str, prompt: Prompt) -> Generation:
         min_output_tokens=0,
         logprobs=prompt.logprobs,
         top_logprobs=0,
-        labels=(),
     )
 
 

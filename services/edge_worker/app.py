@@ -67,6 +67,7 @@ class EdgeApp:
         self._servicer = EdgeServicer(settings)
         self._model: LoadedModel | None = None
         self._engine: Engine | None = None
+        self._generate: GeneratePipeline | None = None
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the servicer, which refuses calls until `start` is through."""
@@ -91,7 +92,7 @@ class EdgeApp:
         )
         self._engine = engine
         await engine.start()
-        generate = GeneratePipeline(
+        self._generate = generate = GeneratePipeline(
             model, engine, lanes, self._settings.limits, self._settings.stream, recorder
         )
         self._servicer.open(generate, engine, info, readiness.draining)
@@ -101,6 +102,8 @@ class EdgeApp:
         """Ends the engine and frees the weights."""
         if self._engine is not None:
             await self._engine.stop()
+        if self._generate is not None:
+            self._generate.close()
         if self._model is not None:
             self._model.runtime.close()
 

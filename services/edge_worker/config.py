@@ -85,8 +85,10 @@ class LimitSettings(Settings):
     max_tenant_chars: Count = 64
     max_stop_strings: Count = 8
     max_stop_chars: Count = 128
-    max_labels: Count = 64
+    max_labels: Count = 256
     max_label_chars: Count = 128
+    max_kept_forms: Count = 64
+    """Compiled schemas and expressions that are kept for the next request."""
     default_budget_ms: Count = 8_000
     max_budget_ms: Count = 120_000
     off_loop_chars: Annotated[int, Field(ge=0)] = 2_000

@@ -1,8 +1,9 @@
 """Bounds on schemas and expressions that only matter once a grammar is made of them.
 
 `services.common.contract` bounds what a check costs. Turning the same text into an
-automaton costs more: counted repetition multiplies when nested, and `multipleOf` makes
-a state of each remainder (15 s were measured for 999,983). Both are counted here first,
+automaton costs more: counted repetition multiplies when nested, `multipleOf` makes a
+state of each remainder (16 s were measured for 999,983), and the keys of
+patternProperties are compared each with each (60 s for 512). All are counted here first,
 in time linear in the text.
 """
 
@@ -17,13 +18,16 @@ from typing import Any, Final
 
 from services.common.errors import InvalidField
 
+MAX_SCHEMA_BYTES: Final = 16_384
 MAX_EXPANDED: Final = 4_000
 """Characters of an expression with its counted repetitions written out."""
 MAX_MULTIPLE: Final = 10_000
 """Sum and least common multiple of all `multipleOf`, their decimal point left out."""
+MAX_KEY_PATTERNS: Final = 16
+"""Keys of all patternProperties together."""
 _ATOMS: Final = re.compile(
-    r"(?P<klass>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|(?P<open>\((?:\?[^:)]*:)?)"
-    r"|(?P<close>\))|(?P<count>\{(?P<low>\d+)(?:,(?P<high>\d*))?\})|(?P<other>.)",
+    r"(?P<klass>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|(?P<open>\((?:\?(?:P?<\w+>|[a-z-]*:))?)"
+    r"|(?P<close>\))|(?P<count>\{(?P<low>\d*)(?:,(?P<high>\d*))?\})|(?P<other>.)",
     re.DOTALL,
 )
 
@@ -47,7 +51,7 @@ def expanded_size(pattern: str) -> int:
             last = sizes.pop()
             sizes[-1] += last
         elif found["count"]:
-            times = max(1, int(found["low"][:9]), int((found["high"] or "0")[:9]))
+            times = max(1, int(found["low"][:9] or 0), int((found["high"] or "")[:9] or 0))
             sizes[-1] += last * (times - 1)
             last *= times
         else:
@@ -62,13 +66,14 @@ def check_schema_cost(field: str, text: str) -> None:
     Raises:
         InvalidField: A grammar of it would be too large.
     """
-    expanded, multiples = 0, []
-    for key, value in _keywords(json.loads(text)):
-        if isinstance(value, str):
-            expanded += expanded_size(value)
-        elif key == "multipleOf" and isinstance(value, int | float):
-            multiples.append(_digits(value))
-    if expanded > MAX_EXPANDED:
+    if len(text.encode()) > MAX_SCHEMA_BYTES:
+        raise InvalidField(field, f"must be at most {MAX_SCHEMA_BYTES} bytes for this worker")
+    found = list(_keywords(json.loads(text)))
+    keys = sum(key == "patternProperties" for key, _ in found)
+    if keys > MAX_KEY_PATTERNS:
+        raise InvalidField(field, f"patternProperties: at most {MAX_KEY_PATTERNS} in all")
+    multiples = [_digits(value) for _, value in found if isinstance(value, int | float)]
+    if sum(expanded_size(value) for _, value in found if isinstance(value, str)) > MAX_EXPANDED:
         raise InvalidField(
             field, f"its patterns must stay under {MAX_EXPANDED} atoms when written out"
         )
@@ -79,7 +84,7 @@ def check_schema_cost(field: str, text: str) -> None:
 
 
 def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Patterns (also the keys of patternProperties) and multipleOf, at any depth."""
+    """Every pattern, key of patternProperties and multipleOf, at any depth."""
     stack = [schema]
     while stack:
         node = stack.pop()
@@ -90,7 +95,7 @@ def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
                 if key in ("pattern", "multipleOf"):
                     yield key, value
                 elif key == "patternProperties" and isinstance(value, dict):
-                    yield from (("pattern", pattern) for pattern in value)
+                    yield from ((key, pattern) for pattern in value)
             stack.extend(node.values())
 
 

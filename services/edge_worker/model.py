@@ -10,6 +10,8 @@ from services.common.errors import ConfigInvalid
 from services.edge_worker.answer import Decoder
 from services.edge_worker.chat_template import ChatTemplate, PromptBuilder, TemplateError, Turn
 from services.edge_worker.config import RuntimeSettings
+from services.edge_worker.grammar import GrammarCompiler, read_vocabulary
+from services.edge_worker.held import FormCompiler, ModelForms
 from services.edge_worker.kit.errors import ModelError
 from services.edge_worker.kit.manifest import read_manifest
 from services.edge_worker.runtime.base import Runtime
@@ -36,13 +38,13 @@ class LoadedModel:
     Attributes:
         runtime: Weights.
         prompts: Builds prompts; safe to call from several threads.
-        encode: Text of a caller to tokens, without any control token.
+        compile_form: Makes the form of an answer ready.
         new_decoder: Starts one stream of text.
     """
 
     runtime: Runtime
     prompts: Prompts
-    encode: Callable[[str], list[int]]
+    compile_form: FormCompiler
     new_decoder: Callable[[], Decoder]
 
 
@@ -66,9 +68,16 @@ def load_onnx(settings: RuntimeSettings) -> LoadedModel:
         template = ChatTemplate.load(folder / manifest.chat_template_file)
     except (ModelError, TemplateError) as exc:
         raise ConfigInvalid(f"runtime: {exc}") from exc
+    info = runtime.info
+    vocabulary = read_vocabulary(
+        (folder / manifest.tokenizer_file).read_text(), info.vocab_size, info.eos_ids
+    )
+    forms = ModelForms(
+        tokenizer.encode_user, GrammarCompiler(vocabulary, info.eos_ids), min(info.eos_ids)
+    )
     return LoadedModel(
         runtime=runtime,
         prompts=PromptBuilder(tokenizer, template, manifest.bos_id),
-        encode=tokenizer.encode_user,
+        compile_form=forms,
         new_decoder=lambda: StreamDecoder(tokenizer),
     )

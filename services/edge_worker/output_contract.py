@@ -1,37 +1,38 @@
-"""Checks the form that an answer must have."""
+"""Reads the form that an answer must have, in outline.
+
+What costs more than counting characters is left to the thread that compiles forms.
+"""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from typing import Final
 
-from services.common.errors import InvalidField, Unimplemented
+from services.common.contract import MAX_PATTERN_CHARS
+from services.common.errors import InvalidField
 from services.edge_worker.config import LimitSettings
+from services.edge_worker.form import Form, LabelForm, RegexForm, SchemaForm
+from services.edge_worker.grammar_bounds import MAX_SCHEMA_BYTES
 from tandem.common.v1 import chat_pb2
 
-MAX_SCHEMA_CHARS: Final = 16_384
-MAX_REGEX_CHARS: Final = 512
 
-
-def read_output(output: chat_pb2.OutputContract, limits: LimitSettings) -> tuple[str, ...]:
-    """The labels, or nothing for free text.
+def read_output(output: chat_pb2.OutputContract, limits: LimitSettings) -> Form | None:
+    """The form; None for free text.
 
     Raises:
-        InvalidField: A form that breaks its rule.
-        Unimplemented: A schema or a regular expression that is sound.
+        InvalidField: Labels that break a rule, or a text that is too long.
     """
     form = output.WhichOneof("form")
     if form == "labels":
-        return check_labels("output.labels.values", output.labels.values, limits)
+        return LabelForm(check_labels(LabelForm.field, output.labels.values, limits))
     if form == "json_schema":
-        _check_schema(output.json_schema)
-        raise Unimplemented("output.json_schema: this worker does not hold answers to a schema")
+        if len(output.json_schema) > MAX_SCHEMA_BYTES:
+            raise InvalidField(SchemaForm.field, f"must be at most {MAX_SCHEMA_BYTES} bytes")
+        return SchemaForm(output.json_schema)
     if form == "regex":
-        _check_regex(output.regex)
-        raise Unimplemented("output.regex: this worker does not hold answers to an expression")
-    return ()
+        if not 1 <= len(output.regex) <= MAX_PATTERN_CHARS:
+            raise InvalidField(RegexForm.field, f"must have 1 to {MAX_PATTERN_CHARS} characters")
+        return RegexForm(output.regex)
+    return None
 
 
 def check_labels(field: str, labels: Sequence[str], limits: LimitSettings) -> tuple[str, ...]:
@@ -48,25 +49,3 @@ def check_labels(field: str, labels: Sequence[str], limits: LimitSettings) -> tu
             raise InvalidField(f"{field}[{i}]", "must differ from the labels before it")
         seen.add(label)
     return tuple(labels)
-
-
-def _check_schema(text: str) -> None:
-    field = "output.json_schema"
-    if len(text) > MAX_SCHEMA_CHARS:
-        raise InvalidField(field, f"must have at most {MAX_SCHEMA_CHARS} characters")
-    try:
-        schema = json.loads(text)
-    except (ValueError, RecursionError) as exc:
-        raise InvalidField(field, "must be valid JSON") from exc
-    if not isinstance(schema, dict):
-        raise InvalidField(field, "must be a JSON object")
-
-
-def _check_regex(text: str) -> None:
-    field = "output.regex"
-    if not 1 <= len(text) <= MAX_REGEX_CHARS:
-        raise InvalidField(field, f"must have 1 to {MAX_REGEX_CHARS} characters")
-    try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError) as exc:
-        raise InvalidField(field, "must be a valid regular expression") from exc

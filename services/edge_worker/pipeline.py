@@ -13,9 +13,10 @@ from services.common.errors import ContextTooLong, InvalidField, TandemError
 from services.edge_worker.answer import Answer, AnswerSpec
 from services.edge_worker.chat_template import TemplateError
 from services.edge_worker.config import LimitSettings, StreamSettings
-from services.edge_worker.constraint import LabelConstraint
 from services.edge_worker.engine import Engine
 from services.edge_worker.events import Event, FinishedEvent
+from services.edge_worker.form_desk import FormDesk
+from services.edge_worker.held import HeldForm
 from services.edge_worker.job import Job
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.outlet import Outlet
@@ -62,6 +63,7 @@ class GeneratePipeline:
         self._limits = limits
         self._stream = stream
         self._recorder = recorder
+        self._forms = FormDesk(model.compile_form, limits.max_kept_forms)
 
     async def run(self, request: Generation, budget: Budget, send: Send) -> None:
         """Sends Started, deltas and Finished.
@@ -71,9 +73,10 @@ class GeneratePipeline:
             QueueFull, DeadlineExceeded: Not now, or not in time.
             SlowReader, EngineFailed: It was cut off.
         """
+        held = await self._forms.ready(request.tenant, request.form, budget)
         prompt = await self._prompt(request)
         outlet = self._outlet(lambda: self._engine.abort(job))
-        job = self._job(request, prompt, budget, outlet)
+        job = self._job(request, held, prompt, budget, outlet)
         ticket = self._ticket(job, budget)
         outcome = Outcome.cancelled()
         try:
@@ -105,11 +108,19 @@ class GeneratePipeline:
     def _outlet(self, on_overflow: Callable[[], None]) -> Outlet:
         return Outlet(self._stream.max_pending_events, self._stream.max_pending_bytes, on_overflow)
 
+    def close(self) -> None:
+        """After the last call."""
+        self._forms.close()
+
     def _job(
-        self, request: Generation, prompt: tuple[int, ...], budget: Budget, outlet: Outlet
+        self,
+        request: Generation,
+        held: HeldForm,
+        prompt: tuple[int, ...],
+        budget: Budget,
+        outlet: Outlet,
     ) -> Job:
-        encodings = [self._model.encode(label) for label in request.labels]
-        cap = self._cap(request, encodings)
+        cap = self._cap(request, held)
         lane = self._lane(request, len(prompt), cap)
         max_tokens = min(cap, self._room(lane, len(prompt), max(1, request.min_output_tokens)))
         end_ids = self._model.runtime.info.eos_ids
@@ -117,28 +128,27 @@ class GeneratePipeline:
             sampling=request.sampling,
             seed=_seed(request.seed),
             max_tokens=max_tokens,
-            min_tokens=0 if request.labels else request.min_output_tokens,
-            stops=() if request.labels else request.stops,
+            # A form alone says where its answer ends.
+            min_tokens=0 if request.form else request.min_output_tokens,
+            stops=() if request.form else request.stops,
             logprobs=request.logprobs,
             top_logprobs=request.top_logprobs,
             end_ids=end_ids,
         )
-        constraint = LabelConstraint(encodings, min(end_ids)) if encodings else None
         return Job(
             lane=lane,
             tenant=request.tenant,
             prompt=prompt,
             max_tokens=max_tokens,
             expires_at=budget.expires_at,
-            answer=Answer(spec, self._model.new_decoder(), constraint),
+            answer=Answer(spec, self._model.new_decoder(), held.start()),
             sink=outlet,
         )
 
-    def _cap(self, request: Generation, encodings: list[list[int]]) -> int:
-        asked = request.max_output_tokens
-        if not encodings:
+    def _cap(self, request: Generation, held: HeldForm) -> int:
+        asked, longest = request.max_output_tokens, held.longest_tokens
+        if longest is None:
             return asked or self._limits.default_output_tokens
-        longest = max(map(len, encodings)) + 1
         if asked and asked < longest:
             raise InvalidField("max_output_tokens", f"the longest label needs {longest} tokens")
         return longest

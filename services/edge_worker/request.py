@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.edge_worker.chat_template import Turn
+from services.edge_worker.form import Form
 from services.edge_worker.sampling import SamplingParams
 from services.edge_worker.scheduler.plan import LaneName
 
@@ -17,7 +18,7 @@ class Generation:
         lane: None: the worker chooses.
         max_output_tokens: 0: the worker's cap.
         seed: None: drawn anew.
-        labels: The answer must be one of these; empty: any text.
+        form: What the answer must look like; None: any text.
     """
 
     request_id: str
@@ -32,7 +33,7 @@ class Generation:
     min_output_tokens: int
     logprobs: bool
     top_logprobs: int
-    labels: tuple[str, ...]
+    form: Form | None = None
 
     @property
     def chars(self) -> int:

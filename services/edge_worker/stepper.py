@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import structlog
 
-from services.common.errors import EngineFailed
+from services.common.errors import EngineFailed, TandemError
 from services.edge_worker.events import Event, FailedEvent, FinishedEvent, StartedEvent
 from services.edge_worker.job import Job
 from services.edge_worker.runtime.base import KvPool, Runtime
@@ -94,6 +94,10 @@ class Stepper:
         """Draws one token; what goes wrong here concerns this answer alone."""
         try:
             delta, reason = job.answer.take(row, self._scorer)
+        except TandemError as error:
+            outcome.finished.add(job.id)
+            outcome.events.append((job, FailedEvent(error)))
+            return
         except Exception:
             _log.exception("answer_failed", sequence=job.id)
             outcome.finished.add(job.id)

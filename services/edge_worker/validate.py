@@ -58,7 +58,7 @@ def read_generate(
         min_output_tokens=min_tokens,
         logprobs=request.logprobs,
         top_logprobs=_top_logprobs(request),
-        labels=read_output(request.output, limits),
+        form=read_output(request.output, limits),
     )
     _refuse_absent(request)
     return generation

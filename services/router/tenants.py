@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -80,6 +79,8 @@ class RouterAdmission:
 
     def __init__(self, file: WatchedFile[Tenants]) -> None:
         self._authenticator = Authenticator(file)
+        self._read = self._authenticator.callers
+        self._by_name = self._read.by_name()
 
     def tenant(self, name: str) -> Tenant:
         """The tenant of an authenticated call.
@@ -87,7 +88,10 @@ class RouterAdmission:
         Raises:
             Unauthenticated: No such tenant, or no more.
         """
-        found = self._authenticator.callers.by_name().get(name)
+        if self._authenticator.callers is not self._read:
+            self._read = self._authenticator.callers
+            self._by_name = self._read.by_name()
+        found = self._by_name.get(name)
         if found is None:
             raise Unauthenticated
         return found

@@ -10,7 +10,12 @@ import pytest
 from tests.e2e.harness import Tandem
 
 # 20 ms a step on both cores: slow enough to be interrupted at every stage.
-BURN = {"TANDEM_FAKE_EDGE__DECODE_MS": "20", "TANDEM_FAKE_EDGE__ANSWER_TOKENS": "40"}
+# It breaks its contracts, so that the router's own check has something to find.
+BURN = {
+    "TANDEM_FAKE_EDGE__DECODE_MS": "20",
+    "TANDEM_FAKE_EDGE__ANSWER_TOKENS": "40",
+    "TANDEM_FAKE_EDGE__HOLD_FORMS": "false",
+}
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,12 @@ from tandem.router.v1 import router_pb2, router_pb2_grpc
 from tests.fakes.upstream_process import UpstreamProcess
 
 SETTLE_S = 10.0
+# Where time is not the subject, a busy machine must not make the latency gate speak.
+PATIENT_MS = 60_000
+PATIENT: dict[str, Any] = {
+    "timeout": PATIENT_MS / 1000.0,
+    "metadata": [("deadline_ms", str(PATIENT_MS))],
+}
 
 
 def question(text: str, **fields: Any) -> router_pb2.RouteRequest:
@@ -155,7 +161,7 @@ class Tandem:
 
         def seen() -> bool:
             plan = self.stub.Decide(
-                router_pb2.DecideRequest(request=question("hello")), timeout=5
+                router_pb2.DecideRequest(request=question("hello")), **PATIENT
             ).steps
             return any(s.step == "available" and s.inputs["edge_up"] == "True" for s in plan)
 
@@ -167,7 +173,7 @@ class Tandem:
         self,
         request: router_pb2.RouteRequest,
         *,
-        deadline_ms: int = 8_000,
+        deadline_ms: int = PATIENT_MS,
         on_event: Callable[[router_pb2.RouteStreamResponse], None] = lambda _: None,
     ) -> Result:
         """Calls RouteStream as our own client does: metadata and native deadline."""

@@ -32,7 +32,7 @@ def test_route_by_reflection_with_trailers(tandem: Tandem, grpcurl: str) -> None
         "-plaintext",
         "-v",
         "-H",
-        "deadline_ms: 5000",
+        "deadline_ms: 60000",
         "-d",
         json.dumps(body),
         tandem.router.address,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tandem.router.v1 import router_pb2
-from tests.e2e.harness import Tandem, question
+from tests.e2e.harness import PATIENT, Tandem, question
 
 SAY = "[[say:Rome is the capital. It is old.]]"
 
@@ -94,21 +94,24 @@ def test_hold_shows_nothing_before_the_end_and_commit_shows_sentences(tandem: Ta
 
 
 def test_unary_and_stream_agree(tandem: Tandem) -> None:
-    response = tandem.stub.Route(question(f"capital? {SAY}"), timeout=8)
+    response = tandem.stub.Route(question(f"capital? {SAY}"), **PATIENT)
     assert response.text == "Rome is the capital. It is old."
     assert response.outcome.decision.target == 1
     assert response.outcome.attempts[0].output_tokens > 10
 
 
 def test_decide_explains_and_leaves_no_record(tandem: Tandem) -> None:
-    before = len(tandem.ledger())
     request = router_pb2.DecideRequest(request=question("计算三笔分期的实际年化利率"))
-    response = tandem.stub.Decide(request, timeout=8)
+    metadata = [*PATIENT["metadata"], ("x-request-id", "only-explained")]
+    response = tandem.stub.Decide(request, timeout=60, metadata=metadata)
     assert response.plan[0].target == 3
     assert "hard_rules" in [step.step for step in response.steps]
     assert "利率" not in str(response)
     assert tandem.upstream.seen() == []
-    assert len(tandem.ledger()) == before
+    # A later request's row is there, the explained one's is not.
+    later = tandem.stream(question(f"capital? {SAY}"))
+    tandem.wait_rows(later.events[0].decision.request_id)
+    assert "only-explained" not in [row["request_id"] for row in tandem.ledger()]
 
 
 def test_each_request_leaves_one_row_without_text(tandem: Tandem) -> None:

@@ -39,9 +39,9 @@ def tandem(receiver: OtlpReceiver, tmp_path_factory: pytest.TempPathFactory) -> 
 def ask(tandem: Tandem, trace_id: str, request: router_pb2.RouteRequest) -> None:
     call = tandem.stub.RouteStream(
         router_pb2.RouteStreamRequest(request=request),
-        timeout=8,
+        timeout=60,
         metadata=[
-            ("deadline_ms", "8000"),
+            ("deadline_ms", "60000"),
             ("traceparent", f"00-{trace_id}-b7ad6b7169203331-01"),
             ("baggage", "user=zebra"),
         ],
@@ -104,8 +104,8 @@ def test_a_cancelled_call_has_error_status_on_every_hop(
     trace_id = "1" * 32
     call = tandem.stub.RouteStream(
         router_pb2.RouteStreamRequest(request=question("go [[say:" + "on and on " * 40 + "]]")),
-        timeout=8,
-        metadata=[("traceparent", f"00-{trace_id}-b7ad6b7169203331-01")],
+        timeout=60,
+        metadata=[("deadline_ms", "60000"), ("traceparent", f"00-{trace_id}-b7ad6b7169203331-01")],
     )
     next(call)
     call.cancel()

@@ -15,10 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from llguidance import LLTokenizer
+from llguidance._tokenizer import TokenizerWrapper
 from numpy.typing import NDArray
 
 from services.common.settings import Settings
 from services.edge_worker.chat_template import Turn
+from services.edge_worker.grammar import GrammarCompiler
+from services.edge_worker.held import FREE, ModelForms
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.runtime.base import KvPool, Logits, ModelInfo
 
@@ -51,6 +55,8 @@ class BurnSettings(Settings):
     """False: sleep instead, for tests that only need the time."""
     fail_on: str = ""
     """A prompt that holds this makes its prefill raise."""
+    hold_forms: bool = True
+    """False: answers ignore labels, schemas and expressions, so that a judge has work."""
 
 
 @dataclass(eq=False)
@@ -194,12 +200,30 @@ class ByteDecoder:
         return self._decoder.decode(bytes([token])) * self._repeat if token < BOS else ""
 
 
+class _ByteVocabulary:
+    """What llguidance asks of a vocabulary: one token a byte, and the two control tokens."""
+
+    eos_token_id = EOS
+    bos_token_id = BOS
+    tokens = (*(bytes([byte]) for byte in range(256)), b"<bos>", b"<eos>")
+    special_token_ids = (BOS, EOS)
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return list(text.encode() if isinstance(text, str) else text)
+
+
+def byte_forms() -> ModelForms:
+    """The real compiler over the fake's vocabulary."""
+    vocabulary = LLTokenizer(TokenizerWrapper(_ByteVocabulary()), n_vocab=VOCAB)
+    return ModelForms(lambda text: list(text.encode()), GrammarCompiler(vocabulary, {EOS}), EOS)
+
+
 def burn_model(settings: BurnSettings) -> LoadedModel:
     """A model for `EdgeApp` that needs no files."""
     return LoadedModel(
         runtime=BurnRuntime(settings),
         prompts=BytePrompts(),
-        encode=lambda text: list(text.encode()),
+        compile_form=byte_forms() if settings.hold_forms else lambda _: FREE,
         new_decoder=lambda: ByteDecoder(settings.token_repeat),
     )
 

@@ -20,8 +20,9 @@ from services.common.telemetry import names
 
 _log = structlog.get_logger()
 _tracer = trace.get_tracer("tandem.cloud")
-# Screening this much takes about as long as one lap of the loop should.
-_INLINE_CHARS = 4_000
+# Searching this much, before and after, takes about as long as one lap of the loop should.
+_INLINE_CHARS = 1_500
+_Clear = Callable[[ChatRequest[str]], "Clearance"]
 
 
 class Rule(StrEnum):
@@ -84,7 +85,7 @@ class Gate:
             span.set_attribute(names.PII_TYPES, kinds)
             return cleared
 
-    def _by_rule(self, rule: Rule) -> Callable[[ChatRequest[str]], Clearance]:
+    def _by_rule(self, rule: Rule) -> _Clear:
         if rule is Rule.ALLOW:
             return self._allow
         return _closed(self._redact if rule is Rule.REDACT else self._refuse)
@@ -109,7 +110,7 @@ class Gate:
         return Clearance(_seal(request), Rule.ALLOW, finds)
 
 
-def _closed(clear: Callable[[ChatRequest[str]], Clearance]) -> Callable[..., Clearance]:
+def _closed(clear: _Clear) -> _Clear:
     """`clear`, refusing where it breaks, whatever breaks in it."""
 
     def guarded(request: ChatRequest[str]) -> Clearance:

@@ -13,6 +13,7 @@ import unicodedata
 _OPEN = "[{(<［【〔〖⟦「『《〈（｛＜"
 _CLOSE = "]})>］】〕〗⟧」』》〉）｝＞"
 _SEPARATORS = "_-*`:#. \t\n\r\u00a0\u200b\u202f\u3000＿－"
+_ESCAPED_LETTERS = "00(?:3[0-9]|[46][1-9a-f]|[57][0-9a])"
 _ESCAPED_SEPARATORS = "_- \t\n\u00a0\u200b\u202f\u3000"
 _WORD = "A-Za-z0-9Ａ-Ｚａ-ｚ０-９"
 # More of them and it is no escape of ours; a bound keeps the search linear.
@@ -34,7 +35,8 @@ _END = rf"(?:[{re.escape(_CLOSE)}]|{_hex_any_case(_escapes(_CLOSE))})"
 _SLASHED_END = rf"{_SLASHES}[{re.escape(_CLOSE)}]"
 _UNIT = (
     rf"(?:[{_WORD}{re.escape(_SEPARATORS)}]|{_SLASHES}[_\-*]"
-    rf"|{_hex_any_case(_escapes(_ESCAPED_SEPARATORS))})"
+    rf"|{_hex_any_case(_escapes(_ESCAPED_SEPARATORS))}"
+    rf"|{_SLASHES}(?i:u{_ESCAPED_LETTERS}))"
 )
 _BARE = r"(?<![A-Za-z0-9_])[A-Z]{2,16}(?:_[A-Z]{2,16}){0,3}_[0-9]{1,6}(?![A-Za-z0-9_])"
 

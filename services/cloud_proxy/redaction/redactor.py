@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.cloud_proxy.redaction.jsontext import map_text
 from services.cloud_proxy.redaction.screen import Finds, Screen
@@ -34,7 +34,7 @@ class Redacted:
 
     request: ChatRequest[str]
     finds: Finds
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
 
 
 def redact(request: ChatRequest[str], screen: Screen) -> Redacted:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from services.cloud_proxy.redaction.jsontext import map_text
 from services.cloud_proxy.request import ChatRequest
 from services.cloud_proxy.request import map_text as map_request
+from services.common.pii.detector import resolve
 from services.common.pii.span import PiiDetector, PiiSpan
 
 _NAMED_FIELDS = 8
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|(.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf\"/]))")
+_PLAIN = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,30 @@ class Screen:
         )
 
     def _find(self, text: str) -> tuple[PiiSpan, ...]:
-        if "\\u" not in text:
-            return self._detector.find(text)
-        # JSON within prose hides full-width digits and Chinese labels behind its escapes.
-        starts, chars = [], []
-        for unit in _ESCAPE.finditer(text):
-            starts.append(unit.start())
-            chars.append(chr(int(unit[1], 16)) if unit[1] else unit[2])
-        starts.append(len(text))
-        found = self._detector.find("".join(chars))
-        return tuple(PiiSpan(s.kind, starts[s.start], starts[s.end]) for s in found)
+        """Finds in `text` as it is, and as it reads without JSON's escapes.
+
+        JSON within prose hides full-width digits and Chinese labels behind `\\u`, and the
+        beginning of a number behind the letter of `\\n`.
+        """
+        found = self._detector.find(text)
+        if not _ESCAPE.search(text):
+            return found
+        plain, starts = _unescape(text)
+        more = (PiiSpan(s.kind, starts[s.start], starts[s.end]) for s in self._detector.find(plain))
+        return resolve((*found, *more))
+
+
+def _unescape(text: str) -> tuple[str, list[int]]:
+    """The text without escapes, and where each of its characters and its end were."""
+    chars: list[str] = []
+    starts: list[int] = []
+    place = 0
+    for escape in _ESCAPE.finditer(text):
+        chars += text[place : escape.start()]
+        starts += range(place, escape.start() + 1)
+        code, letter = escape.groups()
+        chars.append(chr(int(code, 16)) if code else _PLAIN.get(letter, letter))
+        place = escape.end()
+    chars += text[place:]
+    starts += range(place, len(text) + 1)
+    return "".join(chars), starts

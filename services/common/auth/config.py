@@ -83,7 +83,7 @@ class Callers(Settings):
 
     keys: tuple[ApiKey, ...] = ()
     issuers: tuple[Issuer, ...] = ()
-    roles: dict[str, tuple[str, ...]] = {CALLER: ("*",)}
+    roles: dict[str, tuple[str, ...]] = Field(default={CALLER: ("*",)})
     """Methods of each role: `*`, `/package.Service/*` or `/package.Service/Method`."""
 
     @model_validator(mode="after")

@@ -93,3 +93,37 @@ def test_cleared_text_does_not_show_itself() -> None:
     text = ClearedText("very private", cleared.SEAL)
     assert "private" not in repr(text)
     assert "private" not in str(text)
+
+
+async def test_redact_replaces_and_keeps_what_undoes_it() -> None:
+    cleared = await Gate(StructuredDetector(), Rule.REDACT).clear(request(f"write to {EMAIL}"))
+    assert cleared.request.messages[0].content.text == "write to [EMAIL_1]"
+    assert cleared.values == {"EMAIL1": EMAIL}
+    assert cleared.finds is not None
+    assert cleared.finds.fields == {"messages[0].content": {"EMAIL"}}
+    assert EMAIL not in repr(cleared)
+
+
+@pytest.mark.parametrize("rule", [Rule.REFUSE, Rule.REDACT])
+async def test_whatever_breaks_refuses(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PiiBlocked):
+        await Gate(BrokenDetector(), rule).clear(request("secret words"))
+
+    def broken(*_: object) -> None:
+        raise KeyError(EMAIL)
+
+    monkeypatch.setattr("services.cloud_proxy.redaction.screen.map_text", broken)
+    with pytest.raises(PiiBlocked) as caught:
+        await Gate(StructuredDetector(), rule).clear(request("hello"))
+    assert EMAIL not in caught.value.message
+    assert caught.value.__context__ is None
+
+
+async def test_a_tenant_has_its_own_rule() -> None:
+    gate = Gate(StructuredDetector(), Rule.REFUSE, {"open": Rule.ALLOW})
+    cleared = await gate.clear(request(EMAIL), "open")
+    assert cleared.request.messages[0].content.text == EMAIL
+    assert cleared.finds is not None
+    assert cleared.finds.kinds == {"EMAIL": 1}
+    with pytest.raises(PiiBlocked):
+        await gate.clear(request(EMAIL), "acme")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from pathlib import Path
 
 import pytest
+import yaml
 
+from services.common.auth.keys import hash_key, make_key
 from services.common.errors import ConfigInvalid, Unauthenticated
 from services.common.settings import validate
 from services.common.vocabulary import Target
@@ -18,10 +19,10 @@ from services.router.ledger import JsonLinesLedger
 from services.router.policy.config import LatencyPolicy
 from services.router.policy_store import load_policy
 from services.router.state.cloud_latency import CloudLatency
-from services.router.tenants import RouterAdmission, Tenants
+from services.router.tenants import RouterAdmission, Tenants, watch_tenants
 
-KEY = "a-random-key"
-DIGEST = hashlib.sha256(KEY.encode()).hexdigest()
+KEY = make_key("acme-ci")
+API_KEY = {"id": "acme-ci", "tenant": "acme", "hashes": [hash_key(KEY)]}
 
 
 async def test_rows_reach_the_file_in_order_and_stop_empties_the_queue(tmp_path: Path) -> None:
@@ -56,19 +57,34 @@ def test_p90_needs_samples_and_forgets_old_ones() -> None:
 
 
 def tenants(**top: object) -> Tenants:
-    entry = {"name": "acme", "key_sha256": [DIGEST]}
-    return validate(Tenants, {"tenants": [entry], **top}, "tenants.yaml")
+    content = {"tenants": [{"name": "acme"}], "keys": [API_KEY], **top}
+    return validate(Tenants, content, "tenants.yaml")
 
 
-def test_a_key_finds_its_tenant() -> None:
-    admission = RouterAdmission(tenants())
+def admit(folder: Path, **top: object) -> RouterAdmission:
+    file = folder / "tenants.yaml"
+    file.write_text(yaml.safe_dump(tenants(**top).model_dump(mode="json")))
+    return RouterAdmission(watch_tenants(file, loopback=True))
+
+
+def test_a_key_finds_its_tenant(tmp_path: Path) -> None:
+    admission = admit(tmp_path)
     assert admission.authenticate("m", {"authorization": f"Bearer {KEY}"}).tenant == "acme"
 
 
 @pytest.mark.parametrize("value", ["", KEY, "Bearer ", "Bearer other", f"Basic {KEY}", "Bearer é"])
-def test_other_credentials_are_refused(value: str) -> None:
+def test_other_credentials_are_refused(tmp_path: Path, value: str) -> None:
     with pytest.raises(Unauthenticated):
-        RouterAdmission(tenants()).authenticate("m", {"authorization": value})
+        admit(tmp_path).authenticate("m", {"authorization": value})
+
+
+def test_the_anonymous_tenant_and_a_tenant_that_left(tmp_path: Path) -> None:
+    admission = admit(tmp_path, anonymous="acme")
+    principal = admission.authenticate("m", {})
+    assert (principal.tenant, principal.key) == ("acme", "")
+    assert admission.limits(principal).default_ms == 8_000
+    with pytest.raises(Unauthenticated):
+        admission.tenant("gone")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +92,11 @@ def test_other_credentials_are_refused(value: str) -> None:
     [
         ({"anonymous": "nobody"}, "anonymous"),
         ({"tenants": [{"name": "A B"}]}, "name"),
-        ({"tenants": [{"name": "a", "key_sha256": ["short"]}]}, "SHA-256"),
+        ({"keys": [{**API_KEY, "hashes": ["short"]}]}, "hmac-sha256"),
+        ({"keys": [{**API_KEY, "hashes": []}]}, "hashes"),
+        ({"keys": [{**API_KEY, "tenant": "other"}]}, "tenant"),
+        ({"keys": [API_KEY, API_KEY]}, "differ"),
+        ({"keys": [{**API_KEY, "roles": ["king"]}]}, "roles"),
         ({"tenants": [{"name": "a", "targets": ["CACHE"]}]}, "EDGE"),
         ({"tenants": [{"name": "a"}, {"name": "a"}]}, "differ"),
         ({"tenants": [{"name": "a", "colour": 1}]}, "colour"),

@@ -59,6 +59,8 @@ def test_clean_requests_are_not_touched() -> None:
         (f'{{"tel":"{PHONE}","tel":"x"}}', '{"tel":"[PHONE_1]","tel":"x"}'),
         ('{"password":"Tr0ub4dor&3","user":"bob"}', '{"password":"[SECRET_1]","user":"bob"}'),
         (f'{{"{EMAIL}": [1]}}', '{"[EMAIL_1]": [1]}'),
+        (f'got {{"note": "\\n{PHONE}"}}', 'got {"note": "\\n[PHONE_1]"}'),
+        ("密码是Tr0\\nub4dor&3", "密码是[SECRET_1]"),
         (
             r'got {"tel": "\uff11\uff13\uff18\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18"}',
             'got {"tel": "[PHONE_1]"}',

@@ -115,6 +115,8 @@ def test_any_text_split_anywhere(parts: list[str], seed: int, in_json: bool) -> 
         (r"\[PHONE\_1\]", "138 1234 5678"),
         (r"C:\[PHONE_1]", r"C:\138 1234 5678"),
         (r"\u005bapi_key_1\u005D", r"k\"e\\y[PHONE_1]"),
+        (r"[\u0050\u0048\u006fne \u0031]", "138 1234 5678"),
+        ("[ P H O N E _ 1 ]", "138 1234 5678"),
         ("[API_KEY_1]", 'k"e\\y[PHONE_1]'),
         ("[PHONE_3] [PHONE] [1] [phone_1", "[PHONE_3] [PHONE] [1] [phone_1"),
         # Without its bracket the name alone is still a name.
