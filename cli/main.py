@@ -10,6 +10,7 @@ from cli.demo import demo
 from cli.evaluate import evaluate_app
 from cli.keys import keys_app
 from cli.models import models_app
+from cli.policy import policy_app
 from cli.up import up
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command()(ask)
 app.command()(decide)
 app.command()(demo)
 app.add_typer(models_app, name="models")
+app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")
 app.add_typer(evaluate_app, name="evaluate")
 

@@ -16,7 +16,7 @@ from services.router.execute.executor import Executor
 from services.router.gather import Gatherer
 from services.router.ledger import JsonLinesLedger
 from services.router.pipeline import Pipeline
-from services.router.policy_store import load_policy
+from services.router.policy_store import PolicyStore
 from services.router.record import Recorder
 from services.router.server import RouterServicer
 from services.router.state.cloud_latency import CloudLatency
@@ -42,7 +42,10 @@ class RouterApp:
         self._settings = settings
         loopback = settings.server.listen.startswith(_LOOPBACK)
         self.admission = RouterAdmission(watch_tenants(settings.tenants_file, loopback=loopback))
-        self._policy = load_policy(settings.policy_file)
+        self._policies = PolicyStore(
+            settings.policy_file, settings.policy_poll_ms, self._policy_state
+        )
+        self._readiness: Readiness | None = None
         secret = read_secret(
             settings.cloud.secret_file, settings.cloud.secret_env, "cloud.secret_file"
         )
@@ -53,13 +56,13 @@ class RouterApp:
 
     def register(self, server: grpc.aio.Server) -> None:
         """Opens the channels, which connect when used, and adds the servicer."""
-        settings, policy = self._settings, self._policy.policy
+        settings = self._settings
         edge = self._open(settings.edge.address)
         cloud = self._open(settings.cloud.address)
         self._edge_load = EdgeLoad(edge, settings.edge, time.monotonic)
         latency = CloudLatency()
         models: dict[Target, ModelTarget] = {
-            Target.EDGE: EdgeTarget(edge, policy.degrade_context_share),
+            Target.EDGE: EdgeTarget(edge),
             Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
             Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
         }
@@ -70,11 +73,14 @@ class RouterApp:
             recorder=Recorder(self._ledger),
             clock=time.monotonic,
         )
-        servicer = RouterServicer(pipeline, self.admission, self._policy, settings.limits)
+        servicer = RouterServicer(pipeline, self.admission, self._policies, settings.limits)
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
     async def start(self, readiness: Readiness) -> None:
         """Follows the edge and opens the ledger. Needs neither edge nor cloud to be up."""
+        self._readiness = readiness
+        self._policy_state(True)
+        self._policies.start()
         self._ledger.start()
         await self.admission.start()
         if self._edge_load is not None:
@@ -82,12 +88,18 @@ class RouterApp:
 
     async def stop(self) -> None:
         """After the last call: ends the followers, closes channels, empties the ledger's queue."""
+        await self._policies.stop()
         if self._edge_load is not None:
             await self._edge_load.stop()
         for channel in self._channels:
             await channel.close()
         await self._ledger.stop()
         await self.admission.stop()
+
+    def _policy_state(self, well: bool) -> None:
+        """Health's `policy`: not serving while the file there is bad and an older one serves."""
+        if self._readiness is not None:
+            self._readiness.component("policy", well)
 
     def _open(self, address: str) -> grpc.aio.Channel:
         channel = open_channel(address, self._settings.server.max_message_bytes)

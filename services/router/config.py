@@ -48,5 +48,7 @@ class RouterSettings(Settings):
     cloud: CloudLink = CloudLink()
     limits: RequestLimits = RequestLimits()
     policy_file: Path = Path("config/policy.yaml")
+    policy_poll_ms: int = Field(default=1_000, ge=50)
+    """Time between two looks at the policy file, which is reloaded while serving."""
     tenants_file: Path = Path("config/tenants.yaml")
     ledger_file: Path = Path("build/ledger.jsonl")

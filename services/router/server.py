@@ -15,8 +15,9 @@ from services.router.config import RequestLimits
 from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Trail
 from services.router.pipeline import Pipeline
+from services.router.policy.config import Policy
 from services.router.policy.plan import Plan
-from services.router.policy_store import VersionedPolicy
+from services.router.policy_store import PolicyStore
 from services.router.record import record_ttft
 from services.router.task import recognize
 from services.router.tenants import RouterAdmission
@@ -39,20 +40,21 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         self,
         pipeline: Pipeline,
         admission: RouterAdmission,
-        policy: VersionedPolicy,
+        policies: PolicyStore,
         limits: RequestLimits,
     ) -> None:
         self._pipeline = pipeline
         self._admission = admission
-        self._policy = policy
+        self._policies = policies
         self._limits = limits
 
     async def Route(self, request: router_pb2.RouteRequest, context: Any) -> Any:
         """Answers whole: text is held until it is, so that a caller never sees a draft."""
-        ask = self._enter(request, StreamMode.HOLD)
-        reply, trail = await self._pipeline.answer(ask, self._policy, SilentSink())
+        policy = self._policies.current
+        ask = self._enter(request, policy.policy, StreamMode.HOLD)
+        reply, trail = await self._pipeline.answer(ask, policy, SilentSink())
         current_call().trailers["tandem-decision"] = convert.trailer(reply)
-        outcome = convert.outcome(ask, reply, trail, self._policy.version, time.monotonic())
+        outcome = convert.outcome(ask, reply, trail, policy.version, time.monotonic())
         return router_pb2.RouteResponse(
             request_id=ask.request_id,
             text=reply.text,
@@ -64,19 +66,20 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         self, request: router_pb2.RouteStreamRequest, context: Any
     ) -> None:
         """Answers as a stream."""
-        ask = self._enter(request.request, StreamMode.PROVISIONAL)
-        sink = StreamSink(context, ask, self._policy.version)
-        reply, trail = await self._pipeline.answer(ask, self._policy, sink)
+        policy = self._policies.current
+        ask = self._enter(request.request, policy.policy, StreamMode.PROVISIONAL)
+        sink = StreamSink(context, ask, policy.version)
+        reply, trail = await self._pipeline.answer(ask, policy, sink)
         current_call().trailers["tandem-decision"] = convert.trailer(reply)
-        outcome = convert.outcome(ask, reply, trail, self._policy.version, time.monotonic())
+        outcome = convert.outcome(ask, reply, trail, policy.version, time.monotonic())
         final = router_pb2.Final(tool_calls=reply.tool_calls, outcome=outcome)
         await context.write(router_pb2.RouteStreamResponse(final=final))
 
     async def Decide(self, request: router_pb2.DecideRequest, context: Any) -> Any:
         """Explains; calls no model and records nothing."""
-        ask = self._enter(request.request, StreamMode.HOLD)
-        facts, plan = self._pipeline.plan(ask, self._policy, Trail())
-        policy = self._policy
+        policy = self._policies.current
+        ask = self._enter(request.request, policy.policy, StreamMode.HOLD)
+        facts, plan = self._pipeline.plan(ask, policy, Trail())
         return convert.decide_response(plan, facts, policy.policy, policy.version, time.monotonic())
 
     async def Feedback(self, request: router_pb2.FeedbackRequest, context: Any) -> Any:
@@ -87,8 +90,8 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         """Comes with late answers."""
         raise Unimplemented("GetResult arrives with late answers")
 
-    def _enter(self, request: router_pb2.RouteRequest, loosest: StreamMode) -> Ask:
-        call, policy = current_call(), self._policy.policy
+    def _enter(self, request: router_pb2.RouteRequest, policy: Policy, loosest: StreamMode) -> Ask:
+        call = current_call()
         check = check_request(request, self._limits)
         tenant = self._admission.tenant(call.principal.tenant)
         mode = policy.stream_mode.stricter(_MODES[request.stream_mode]).stricter(loosest)

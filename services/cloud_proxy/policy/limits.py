@@ -129,7 +129,7 @@ def reserve(
         want: Upper bounds.
         now_ms: Unix time.
     """
-    current = {scope: _prune(state.get(scope, Usage()), now_ms) for scope in limits}
+    current = {scope: prune(state.get(scope, Usage()), now_ms) for scope in limits}
     refusals = [
         refusal
         for scope, usage in current.items()
@@ -155,12 +155,24 @@ def release(state: State, scopes: Iterable[str], id_: str, now_ms: int) -> State
     return _end(state, scopes, id_, Spent(0, 0), 0, now_ms)
 
 
+def prune(usage: Usage, now_ms: int) -> Usage:
+    """`usage` without what no longer counts. Slots of the future stay: a clock may step back."""
+    oldest = now_ms // SLOT_MS - WINDOW_SLOTS
+    yesterday = now_ms // DAY_MS - 1
+    return Usage(
+        requests={slot: n for slot, n in usage.requests.items() if slot >= oldest},
+        tokens={slot: n for slot, n in usage.tokens.items() if slot >= oldest},
+        micro_usd={day: n for day, n in usage.micro_usd.items() if day >= yesterday},
+        held={id_: held for id_, held in usage.held.items() if held.expires_at_ms > now_ms},
+    )
+
+
 def _end(
     state: State, scopes: Iterable[str], id_: str, spent: Spent, requests: int, now_ms: int
 ) -> State:
     changed = dict(state)
     for scope in scopes:
-        usage = _prune(state.get(scope, Usage()), now_ms)
+        usage = prune(state.get(scope, Usage()), now_ms)
         held = usage.held.get(id_)
         if held is None:
             continue
@@ -242,18 +254,6 @@ def _least(pairs: Iterable[tuple[int | None, int]]) -> int | None:
 
 def _spent_today(usage: Usage, now_ms: int) -> int:
     return usage.micro_usd.get(now_ms // DAY_MS, 0)
-
-
-def _prune(usage: Usage, now_ms: int) -> Usage:
-    """Without what no longer counts. Slots of the future stay: a clock may step back."""
-    oldest = now_ms // SLOT_MS - WINDOW_SLOTS
-    yesterday = now_ms // DAY_MS - 1
-    return Usage(
-        requests={slot: n for slot, n in usage.requests.items() if slot >= oldest},
-        tokens={slot: n for slot, n in usage.tokens.items() if slot >= oldest},
-        micro_usd={day: n for day, n in usage.micro_usd.items() if day >= yesterday},
-        held={id_: held for id_, held in usage.held.items() if held.expires_at_ms > now_ms},
-    )
 
 
 def _add(slots: Mapping[int, int], slot: int, amount: int) -> Mapping[int, int]:

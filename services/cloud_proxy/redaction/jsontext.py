@@ -42,7 +42,7 @@ def map_strings(text: str, change: Change, depth: int = 0) -> str | None:
         is_key = found["colon"] is not None
         new = map_text(plain, change, "" if is_key else label, depth + 1)
         label = plain if is_key else label
-        kept = written if new == plain else _write(new)
+        kept = written if new == plain else _write(new, escaped="\\u" in written)
         return kept + (found["colon"] or "")
 
     return _TOKEN.sub(token, text)
@@ -58,7 +58,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _write(text: str) -> str:
+def _write(text: str, *, escaped: bool = False) -> str:
     # Half of a surrogate pair exists in JSON, and cannot be sent but as an escape.
     alone = any("\ud800" <= char <= "\udfff" for char in text)
-    return json.dumps(text, ensure_ascii=alone)
+    return json.dumps(text, ensure_ascii=alone or escaped)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import structlog
+from opentelemetry import metrics
 
 from services.common.errors import ConfigInvalid, TandemError
+from services.common.telemetry import names
 
 _log = structlog.get_logger()
 T = TypeVar("T")
@@ -43,6 +45,9 @@ class WatchedFile(Generic[T]):
         self._signature = self._look()
         self._content = parse(path)
         self._next_check = clock() + CHECK_S
+        self._reloads = metrics.get_meter("tandem.auth").create_counter(
+            names.FILE_RELOADS, description="Files read anew while serving, by outcome"
+        )
 
     def get(self) -> T:
         """The content; looks at the file at most once a second."""
@@ -67,8 +72,10 @@ class WatchedFile(Generic[T]):
             if problem:
                 raise ConfigInvalid(problem)
             self._content = self._parse(self._path)
+            self._reloads.add(1, {names.OUTCOME: "OK"})
             _log.info("file_reloaded", file=str(self._path))
         except TandemError as error:
+            self._reloads.add(1, {names.OUTCOME: error.reason})
             _log.error("file_reload_failed", file=str(self._path), error=error.message)
 
     def _look(self) -> _Signature | None:

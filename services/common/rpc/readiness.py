@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
@@ -34,11 +35,18 @@ class Readiness:
 
     def change(self, ready: bool) -> None:
         """As `set`, for callbacks on the event loop that cannot await; the last call wins."""
+        self._later(self.set(ready))
+
+    def component(self, name: str, well: bool) -> None:
+        """Tells the state of a named part that readiness does not depend on."""
+        self._later(self._health.set(name, SERVING if well else NOT_SERVING))
+
+    def _later(self, step: Coroutine[Any, Any, None]) -> None:
         previous = self._pending
 
         async def follow() -> None:
             if previous is not None:
                 await previous
-            await self.set(ready)
+            await step
 
         self._pending = asyncio.create_task(follow(), name="readiness")

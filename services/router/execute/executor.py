@@ -113,7 +113,7 @@ def _job(
         level=move.attempt.level,
         limit_ms=limit_ms,
         max_output_tokens=tokens,
-        context_tokens=facts.edge.context_tokens,
+        context_tokens=int(policy.degrade_context_share * facts.edge.context_tokens),
         simple_lane=size <= policy.latency.simple_lane_max_tokens,
     )
 

@@ -52,7 +52,7 @@ class Job:
     Attributes:
         limit_ms: Most time the call may take; also its deadline on the wire.
         max_output_tokens: Cap on the answer.
-        context_tokens: The model's window, for L1's trimming.
+        context_tokens: Most prompt tokens of a shortened prompt (L1).
     """
 
     ask: Ask

@@ -20,9 +20,8 @@ _METHOD = "tandem.edge.v1.EdgeWorkerService/Generate"
 class EdgeTarget:
     """Calls `Generate` on the worker's channel."""
 
-    def __init__(self, channel: grpc.aio.Channel, degrade_share: float) -> None:
+    def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub: Any = edge_pb2_grpc.EdgeWorkerServiceStub(channel)
-        self._degrade_share = degrade_share
 
     @asynccontextmanager
     async def open(self, job: Job) -> AsyncIterator[AsyncIterator[ModelEvent]]:
@@ -41,7 +40,7 @@ class EdgeTarget:
         request, degraded = job.ask.request, job.level is Level.L1
         turns = request.messages
         if degraded:
-            turns = recent_turns(turns, int(self._degrade_share * job.context_tokens))  # type: ignore[assignment]
+            turns = recent_turns(turns, job.context_tokens)  # type: ignore[assignment]
         return edge_pb2.GenerateRequest(
             request_id=job.ask.request_id,
             tenant=job.ask.tenant.name,
@@ -49,6 +48,8 @@ class EdgeTarget:
             system=system_text(request, spell_out_form=True),
             few_shot=() if degraded else request.few_shot,
             messages=turns,
+            # The worker holds the answer to the form; the text above says what to write in it.
+            output=request.output if request.HasField("output") else None,
             sampling=request.sampling if request.HasField("sampling") else None,
             max_output_tokens=max(1, job.max_output_tokens // (2 if degraded else 1)),
         )

@@ -10,7 +10,7 @@ from tandem.router.v1 import router_pb2
 
 
 def system_text(request: router_pb2.RouteRequest, *, spell_out_form: bool) -> str:
-    """The system text with slots and passages; the form too, where the model is not constrained."""
+    """The system text with slots and passages; the form too, where the model needs to read it."""
     parts = [request.system] if request.system else []
     if request.slots:
         facts = "\n".join(f"- {key}: {value}" for key, value in sorted(request.slots.items()))

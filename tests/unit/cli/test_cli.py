@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -51,3 +52,13 @@ def test_withdrawn_text_does_not_stand() -> None:
 def test_labels_are_split() -> None:
     request = build_request("x", labels="a, b")
     assert list(request.output.labels.values) == ["a", "b"]
+
+
+def test_a_policy_is_checked(tmp_path: Path) -> None:
+    good = runner.invoke(app, ["policy", "check"])
+    assert good.exit_code == 0
+    assert "good, version" in good.output
+    (tmp_path / "bad.yaml").write_text("caps: {l0: 7}")
+    bad = runner.invoke(app, ["policy", "check", str(tmp_path / "bad.yaml")])
+    assert bad.exit_code == 2
+    assert "caps.l0" in bad.output

@@ -25,6 +25,7 @@ def test_only_what_changes_is_written_anew() -> None:
     text = '{ "A" :\t"caf\\u00e9" ,"A": [1.50, 1E5, -0, null, true], "B": "\\u0041\\/"}'
     assert map_text(text, lambda _, plain: plain) == text
     assert map_text(text, lambda _, plain: plain.replace("é", "e")) == text.replace("\\u00e9", "e")
+    assert map_text(text, lambda _, plain: plain.replace("f", "F")) == text.replace("f", "F")
 
 
 def test_labels_are_the_nearest_keys() -> None:
