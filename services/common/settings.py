@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from services.common.errors import ConfigInvalid
 
@@ -36,6 +36,29 @@ class TelemetrySettings(Settings):
     """json, console, or auto: console on a terminal, else json."""
 
 
+class TlsSettings(Settings):
+    """TLS between services, from mounted files (PEM), read at the start.
+
+    A server needs `cert_file` and `key_file`, a caller `ca_file`; for mutual TLS both name
+    all three, and the server sets `require_client_cert`.
+    """
+
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    """Certificates that sign the other side's."""
+    require_client_cert: bool = False
+    """Whether a server turns away callers without a certificate signed by `ca_file`."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TlsSettings:
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError("cert_file and key_file go together")
+        if self.require_client_cert and not (self.cert_file and self.ca_file):
+            raise ValueError("require_client_cert needs cert_file, key_file and ca_file")
+        return self
+
+
 class ServerSettings(Settings):
     """How a process listens."""
 
@@ -49,6 +72,8 @@ class ServerSettings(Settings):
     """How long its calls may still run: longer than the longest deadline."""
     drain_ms: int = 10_000
     """How long calls may go on after SIGTERM."""
+    tls: TlsSettings = TlsSettings()
+    """Without files the server listens in clear."""
 
 
 def load_settings(kind: type[Model], path: Path | None, env_prefix: str) -> Model:

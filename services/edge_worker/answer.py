@@ -46,6 +46,7 @@ class AnswerSpec:
         logprobs: Tokens are reported.
         top_logprobs: Alternatives for each of them.
         end_ids: Tokens that end it.
+        sample: Which of its request's samples it is.
     """
 
     sampling: SamplingParams
@@ -56,10 +57,14 @@ class AnswerSpec:
     logprobs: bool = False
     top_logprobs: int = 0
     end_ids: frozenset[int] = frozenset()
+    sample: int = 0
 
 
 class Answer:
     """Belongs to the engine thread once it was submitted.
+
+    Log-probabilities and margins are the model's own, over the whole vocabulary, before
+    temperature and before a constraint takes tokens away: a forced token may be unlikely.
 
     Attributes:
         newest: The token drawn last; the next decode step starts from it.
@@ -115,9 +120,9 @@ class Answer:
         self._margins += score.margin
         text, reason = self._read(token)
         if not self._spec.logprobs:
-            return (DeltaEvent(text, ()) if text else None), reason
+            return (DeltaEvent(text, (), self._spec.sample) if text else None), reason
         info = TokenInfo(token, logprob, alternatives(row, score, self._spec.top_logprobs))
-        return DeltaEvent(text, (info,)), reason
+        return DeltaEvent(text, (info,), self._spec.sample), reason
 
     def _choose(self, row: Row, score: RowScore) -> int:
         if self._constraint is not None:

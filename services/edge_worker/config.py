@@ -83,6 +83,8 @@ class LimitSettings(Settings):
     default_output_tokens: Count = 256
     """Cap of a request that names none."""
     max_tenant_chars: Count = 64
+    max_samples: Count = 5
+    """Answers of one request, which share its prefill."""
     max_stop_strings: Count = 8
     max_stop_chars: Count = 128
     max_labels: Count = 256

@@ -17,7 +17,7 @@ import structlog
 
 from services.common.errors import DeadlineExceeded, Draining, TandemError
 from services.edge_worker.events import Event, FailedEvent
-from services.edge_worker.job import Job
+from services.edge_worker.job import Job, Sample
 from services.edge_worker.runtime.base import Runtime
 from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import DecodeWork, Ended, LaneName, PrefillWork, Step
@@ -71,7 +71,7 @@ class Engine:
         self._failure_limit = failure_limit
         self._failures = 0
         self._wake = threading.Condition()
-        self._jobs: dict[int, Job] = {}
+        self._samples: dict[int, Sample] = {}
         self._ids = itertools.count()
         self._open = False
         self._stopping = False
@@ -101,7 +101,7 @@ class Engine:
         """Queues a job; its sink gets events until `FinishedEvent` or `FailedEvent`.
 
         Raises:
-            QueueFull, ContextTooLong, DeadlineExceeded: As `Scheduler.add`.
+            InvalidField, QueueFull, ContextTooLong, DeadlineExceeded: As `Scheduler.add`.
             Draining: The engine takes no more requests.
             EngineFailed: It is dead.
         """
@@ -110,19 +110,27 @@ class Engine:
                 raise engine_failed()
             if not self._open:
                 raise Draining("the edge engine takes no requests")
-            job.id = next(self._ids)
-            spec = SequenceSpec(job.id, job.tenant, len(job.prompt), job.max_tokens, job.expires_at)
+            ids = tuple(next(self._ids) for _ in job.answers)
+            spec = SequenceSpec(
+                id=ids[0],
+                tenant=job.tenant,
+                prompt_tokens=len(job.prompt),
+                max_output_tokens=job.max_tokens,
+                expires_at=job.expires_at,
+                also=ids[1:],
+            )
             self._scheduler.add(job.lane, spec, time.monotonic())
-            self._jobs[job.id] = job
+            job.ids = ids
+            self._samples.update({one: Sample(job, index) for index, one in enumerate(ids)})
             self._wake.notify()
 
     def abort(self, job: Job) -> None:
         """The caller left: its place is free from the next step on, and no event follows."""
         with self._wake:
-            if self._jobs.get(job.id) is not job:
-                return
-            if self._scheduler.abort(job.id):
-                del self._jobs[job.id]
+            for one in job.ids:
+                if one in self._samples and self._scheduler.abort(one):
+                    for gone in job.ids:
+                        self._samples.pop(gone, None)
             self._wake.notify()
 
     def view(self) -> tuple[LaneView, ...]:
@@ -183,7 +191,7 @@ class Engine:
 
     def _run(self, work: PrefillWork | DecodeWork, began: float) -> Outcome:
         try:
-            outcome = self._stepper.run(work, self._jobs)
+            outcome = self._stepper.run(work, self._samples)
         except Exception:
             _log.exception("step_failed", lane=work.lane, kind=type(work).__name__)
             return self._fail(work, began)
@@ -191,7 +199,7 @@ class Engine:
         with self._wake:
             moves = self._scheduler.advance(work, outcome.finished, (now - began) * 1000.0, now)
             for one in outcome.finished:
-                del self._jobs[one]
+                del self._samples[one]
         self._stepper.move(moves)
         if self._failures >= self._failure_limit:
             self._call(self._hooks.on_health, True)
@@ -201,7 +209,7 @@ class Engine:
     def _fail(self, work: PrefillWork | DecodeWork, began: float) -> Outcome:
         with self._wake:
             lost = self._scheduler.fail(work, (time.monotonic() - began) * 1000.0)
-            jobs = [self._jobs.pop(one) for one in lost]
+            jobs = [self._samples.pop(one).job for one in lost]
         self._failures += 1
         if self._failures == self._failure_limit:
             self._call(self._hooks.on_health, False)
@@ -209,14 +217,14 @@ class Engine:
 
     def _drop(self, ended: Sequence[Ended]) -> list[tuple[Job, Event]]:
         with self._wake:
-            jobs = [(self._jobs.pop(one.id), one.state) for one in ended]
+            jobs = [(self._samples.pop(one.id).job, one.state) for one in ended]
         late = DeadlineExceeded("the deadline passed before the answer was whole")
         return [(job, FailedEvent(late)) for job, state in jobs if state is State.EXPIRED]
 
     def _close(self) -> None:
         with self._wake:
             self._open = False
-            jobs, self._jobs = list(self._jobs.values()), {}
+            jobs, self._samples = [one.job for one in self._samples.values()], {}
         error: TandemError = engine_failed()
         self._call(self._deliver, [(job, FailedEvent(error)) for job in jobs], None)
 

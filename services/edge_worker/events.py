@@ -34,11 +34,12 @@ class DeltaEvent:
 
     text: str
     tokens: tuple[TokenInfo, ...]
+    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedEvent:
-    """The answer is whole.
+    """The answer is whole; with several samples one of them.
 
     Attributes:
         output_tokens: Tokens drawn, the end token included.
@@ -58,6 +59,7 @@ class FinishedEvent:
     started_at: float
     first_token_at: float
     at: float
+    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)

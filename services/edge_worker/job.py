@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from services.edge_worker.answer import Answer
@@ -20,12 +20,15 @@ class Sink(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Prompt, answer and times of one request.
+    """Prompt, answers and times of one request.
 
     The engine thread writes the times, each once; others read them after the job
     has ended.
 
     Attributes:
+        max_tokens: Of each answer.
+        answers: One for each sample.
+        ids: Of the samples inside the engine, once it was submitted.
         started_at: Left the queue, monotonic seconds; None where it never did.
         first_token_at: First token drawn.
     """
@@ -35,8 +38,31 @@ class Job:
     prompt: tuple[int, ...]
     max_tokens: int
     expires_at: float
-    answer: Answer
+    answers: tuple[Answer, ...]
     sink: Sink
-    id: int = field(default=-1)
+    ids: tuple[int, ...] = ()
     started_at: float | None = None
     first_token_at: float | None = None
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens drawn in all samples."""
+        return sum(answer.count for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One answer of a job."""
+
+    job: Job
+    index: int
+
+    @property
+    def id(self) -> int:
+        """Of its sequence."""
+        return self.job.ids[self.index]
+
+    @property
+    def answer(self) -> Answer:
+        """The answer itself."""
+        return self.job.answers[self.index]

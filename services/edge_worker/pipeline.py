@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.common.deadline import Budget
 from services.common.errors import ContextTooLong, InvalidField, TandemError
@@ -22,6 +22,7 @@ from services.edge_worker.model import LoadedModel
 from services.edge_worker.outlet import Outlet
 from services.edge_worker.record import Outcome, Recorder
 from services.edge_worker.request import Generation
+from services.edge_worker.sampling import sample_seed
 from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import LaneName
 
@@ -81,11 +82,13 @@ class GeneratePipeline:
         outcome = Outcome.cancelled()
         try:
             self._engine.submit(job)
-            while outcome.finished is None:
+            running = request.samples
+            while running:
                 event = await outlet.get()
                 await send(ticket, event)
                 if isinstance(event, FinishedEvent):
-                    outcome = Outcome.of(event)
+                    running -= 1
+                    outcome = Outcome.of(event) if not running else outcome
         except TandemError as error:
             outcome = Outcome.refused(error.reason)
             raise
@@ -123,7 +126,17 @@ class GeneratePipeline:
         cap = self._cap(request, held)
         lane = self._lane(request, len(prompt), cap)
         max_tokens = min(cap, self._room(lane, len(prompt), max(1, request.min_output_tokens)))
-        end_ids = self._model.runtime.info.eos_ids
+        return Job(
+            lane=lane,
+            tenant=request.tenant,
+            prompt=prompt,
+            max_tokens=max_tokens,
+            expires_at=budget.expires_at,
+            answers=self._answers(request, held, max_tokens),
+            sink=outlet,
+        )
+
+    def _answers(self, request: Generation, held: HeldForm, max_tokens: int) -> tuple[Answer, ...]:
         spec = AnswerSpec(
             sampling=request.sampling,
             seed=_seed(request.seed),
@@ -133,17 +146,13 @@ class GeneratePipeline:
             stops=() if request.form else request.stops,
             logprobs=request.logprobs,
             top_logprobs=request.top_logprobs,
-            end_ids=end_ids,
+            end_ids=self._model.runtime.info.eos_ids,
         )
-        return Job(
-            lane=lane,
-            tenant=request.tenant,
-            prompt=prompt,
-            max_tokens=max_tokens,
-            expires_at=budget.expires_at,
-            answer=Answer(spec, self._model.new_decoder(), held.start()),
-            sink=outlet,
-        )
+        specs = [
+            replace(spec, sample=index, seed=sample_seed(spec.seed, index))
+            for index in range(request.samples)
+        ]
+        return tuple(Answer(one, self._model.new_decoder(), held.start()) for one in specs)
 
     def _cap(self, request: Generation, held: HeldForm) -> int:
         asked, longest = request.max_output_tokens, held.longest_tokens

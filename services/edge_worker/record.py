@@ -102,7 +102,7 @@ class Recorder:
             lane=ticket.lane.value,
             outcome=outcome.name,
             input_tokens=ticket.input_tokens,
-            output_tokens=job.answer.count,
+            output_tokens=job.output_tokens,
             queue_ms=_ms(ticket.queued_at, job.started_at or now),
             ttft_ms=_ms(ticket.received_at, job.first_token_at),
             total_ms=_ms(ticket.received_at, now),
@@ -115,7 +115,7 @@ class Recorder:
             self._ttft.record((job.first_token_at - ticket.received_at) * 1000.0, lane)
         if job.started_at is not None:
             self._tokens.record(ticket.input_tokens, {**lane, "gen_ai.token.type": "input"})
-            self._tokens.record(job.answer.count, {**lane, "gen_ai.token.type": "output"})
+            self._tokens.record(job.output_tokens, {**lane, "gen_ai.token.type": "output"})
 
     def _trace(self, ticket: TicketFacts, job: Job, now: float) -> None:
         started, first = job.started_at, job.first_token_at
@@ -148,7 +148,7 @@ class Recorder:
                 names.GEN_AI_REQUEST_MODEL: self._info.name,
                 names.GEN_AI_RESPONSE_MODEL: self._info.model_id,
                 names.GEN_AI_INPUT_TOKENS: ticket.input_tokens,
-                names.GEN_AI_OUTPUT_TOKENS: job.answer.count,
+                names.GEN_AI_OUTPUT_TOKENS: job.output_tokens,
             }
         )
 

@@ -19,6 +19,7 @@ class Generation:
         max_output_tokens: 0: the worker's cap.
         seed: None: drawn anew.
         form: What the answer must look like; None: any text.
+        samples: Answers drawn after one prefill.
     """
 
     request_id: str
@@ -34,6 +35,7 @@ class Generation:
     logprobs: bool
     top_logprobs: int
     form: Form | None = None
+    samples: int = 1
 
     @property
     def chars(self) -> int:

@@ -119,6 +119,13 @@ def _likely(scaled: Row, params: SamplingParams) -> tuple[Ids, float]:
     return near[np.argsort(-scaled[near], kind="stable")], total
 
 
+def sample_seed(seed: int, index: int) -> int:
+    """Seed of one sample: the first has the request's own, the others independent ones."""
+    if index == 0:
+        return seed
+    return int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)[0])
+
+
 def _pick(chances: NDArray[np.float64], rng: np.random.Generator) -> int:
     place = int(np.searchsorted(chances, rng.random() * chances[-1], side="right"))
     return min(place, len(chances) - 1)

@@ -100,7 +100,7 @@ def _started(ticket: Ticket, event: StartedEvent) -> edge_pb2.Started:
 
 
 def _delta(event: DeltaEvent) -> edge_pb2.Delta:
-    delta = edge_pb2.Delta(text=event.text)
+    delta = edge_pb2.Delta(sample=event.sample, text=event.text)
     for token in event.tokens:
         added = delta.tokens.add(id=token.id, logprob=token.logprob)
         for other, logprob in token.alternatives:
@@ -109,9 +109,12 @@ def _delta(event: DeltaEvent) -> edge_pb2.Delta:
 
 
 def _finished(ticket: Ticket, event: FinishedEvent) -> edge_pb2.Finished:
+    # The prompt is counted once, so that the sum over samples is what was computed.
+    prompt = ticket.input_tokens if event.sample == 0 else 0
     return edge_pb2.Finished(
+        sample=event.sample,
         finish_reason=chat_pb2.FinishReason.Value(f"FINISH_REASON_{event.reason.value}"),
-        usage=chat_pb2.Usage(input_tokens=ticket.input_tokens, output_tokens=event.output_tokens),
+        usage=chat_pb2.Usage(input_tokens=prompt, output_tokens=event.output_tokens),
         timings=chat_pb2.Timings(
             ttft_ms=(event.first_token_at - ticket.received_at) * 1000.0,
             total_ms=(event.at - ticket.received_at) * 1000.0,

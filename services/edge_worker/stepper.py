@@ -11,7 +11,7 @@ import structlog
 
 from services.common.errors import EngineFailed, TandemError
 from services.edge_worker.events import Event, FailedEvent, FinishedEvent, StartedEvent
-from services.edge_worker.job import Job
+from services.edge_worker.job import Job, Sample
 from services.edge_worker.runtime.base import KvPool, Runtime
 from services.edge_worker.sampling import Row, Scorer
 from services.edge_worker.scheduler.lane import LaneLimits
@@ -60,7 +60,7 @@ class Stepper:
         for one in moves:
             self._runtime.copy_row(self._pools[one.lane], one.src, one.dst, one.tokens)
 
-    def run(self, work: PrefillWork | DecodeWork, jobs: Mapping[int, Job]) -> Outcome:
+    def run(self, work: PrefillWork | DecodeWork, samples: Mapping[int, Sample]) -> Outcome:
         """One call of the runtime, and the tokens that it gives.
 
         Raises:
@@ -68,39 +68,41 @@ class Stepper:
         """
         outcome = Outcome()
         if isinstance(work, PrefillWork):
-            self._prefill(work, jobs[work.id], outcome)
+            self._prefill(work, [samples[one] for one in work.ids], outcome)
         else:
-            self._decode(work, [jobs[one] for one in work.ids], outcome)
+            self._decode(work, [samples[one] for one in work.ids], outcome)
         return outcome
 
-    def _prefill(self, work: PrefillWork, job: Job, outcome: Outcome) -> None:
+    def _prefill(self, work: PrefillWork, samples: Sequence[Sample], outcome: Outcome) -> None:
+        job = samples[0].job
         if work.first:
             job.started_at = time.monotonic()
             outcome.events.append((job, StartedEvent(job.started_at)))
         pool = self._pools[work.lane]
         chunk = job.prompt[work.start : work.start + work.count]
         logits = self._runtime.prefill(pool, pool.slots, chunk, work.start)
-        if work.last:
-            self._take(job, logits, outcome)
+        for sample in samples if work.last else ():
+            self._take(sample, logits, outcome)
 
-    def _decode(self, work: DecodeWork, jobs: Sequence[Job], outcome: Outcome) -> None:
-        tokens = np.array([job.answer.newest for job in jobs], dtype=np.int64)
+    def _decode(self, work: DecodeWork, samples: Sequence[Sample], outcome: Outcome) -> None:
+        tokens = np.array([one.answer.newest for one in samples], dtype=np.int64)
         past = np.array(work.past, dtype=np.int32)
         logits = self._runtime.decode(self._pools[work.lane], tokens, past)
-        for job, row in zip(jobs, logits, strict=True):
-            self._take(job, row, outcome)
+        for sample, row in zip(samples, logits, strict=True):
+            self._take(sample, row, outcome)
 
-    def _take(self, job: Job, row: Row, outcome: Outcome) -> None:
+    def _take(self, sample: Sample, row: Row, outcome: Outcome) -> None:
         """Draws one token; what goes wrong here concerns this answer alone."""
+        job, answer = sample.job, sample.answer
         try:
-            delta, reason = job.answer.take(row, self._scorer)
+            delta, reason = answer.take(row, self._scorer)
         except TandemError as error:
-            outcome.finished.add(job.id)
+            outcome.finished.add(sample.id)
             outcome.events.append((job, FailedEvent(error)))
             return
         except Exception:
-            _log.exception("answer_failed", sequence=job.id)
-            outcome.finished.add(job.id)
+            _log.exception("answer_failed", sequence=sample.id)
+            outcome.finished.add(sample.id)
             outcome.events.append((job, FailedEvent(engine_failed())))
             return
         now = time.monotonic()
@@ -109,8 +111,7 @@ class Stepper:
         if delta is not None:
             outcome.events.append((job, delta))
         if reason is not None:
-            outcome.finished.add(job.id)
-            answer = job.answer
+            outcome.finished.add(sample.id)
             finished = FinishedEvent(
                 reason=reason,
                 output_tokens=answer.count,
@@ -120,6 +121,7 @@ class Stepper:
                 started_at=job.started_at or now,
                 first_token_at=job.first_token_at,
                 at=now,
+                sample=sample.index,
             )
             outcome.events.append((job, finished))
 

@@ -59,6 +59,7 @@ def read_generate(
         logprobs=request.logprobs,
         top_logprobs=_top_logprobs(request),
         form=read_output(request.output, limits),
+        samples=_samples(request, limits),
     )
     _refuse_absent(request)
     return generation
@@ -147,6 +148,12 @@ def _top_logprobs(request: edge_pb2.GenerateRequest) -> int:
     return request.top_logprobs
 
 
+def _samples(request: edge_pb2.GenerateRequest, limits: LimitSettings) -> int:
+    if not 0 <= request.samples <= limits.max_samples:
+        raise InvalidField("samples", f"must be from 0 to {limits.max_samples}")
+    return max(1, request.samples)
+
+
 def _identifier(field: str, value: str, longest: int) -> str:
     if len(value) > longest or not value.isprintable():
         raise InvalidField(field, f"must be at most {longest} printable characters")
@@ -154,9 +161,5 @@ def _identifier(field: str, value: str, longest: int) -> str:
 
 
 def _refuse_absent(request: edge_pb2.GenerateRequest) -> None:
-    if request.samples < 0:
-        raise InvalidField("samples", "must be 0 or more")
-    if request.samples > 1:
-        raise Unimplemented("samples: this worker draws one sample a request")
     if request.tools:
         raise Unimplemented("tools: this edge model has no tools")

@@ -10,6 +10,7 @@ from services.common.identity import check_secret, read_secret
 from services.common.pii.detector import StructuredDetector
 from services.common.rpc.outward import open_channel
 from services.common.rpc.readiness import Readiness
+from services.common.settings import TlsSettings
 from services.common.vocabulary import Target
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
@@ -19,6 +20,7 @@ from services.router.pipeline import Pipeline
 from services.router.policy_store import PolicyStore
 from services.router.record import Recorder
 from services.router.server import RouterServicer
+from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
 from services.router.targets.base import ModelTarget
@@ -57,10 +59,10 @@ class RouterApp:
     def register(self, server: grpc.aio.Server) -> None:
         """Opens the channels, which connect when used, and adds the servicer."""
         settings = self._settings
-        edge = self._open(settings.edge.address)
-        cloud = self._open(settings.cloud.address)
+        edge = self._open(settings.edge.address, settings.edge.tls)
+        cloud = self._open(settings.cloud.address, settings.cloud.tls)
         self._edge_load = EdgeLoad(edge, settings.edge, time.monotonic)
-        latency = CloudLatency()
+        latency, breakers = CloudLatency(), Breakers(settings.breakers)
         models: dict[Target, ModelTarget] = {
             Target.EDGE: EdgeTarget(edge),
             Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
@@ -68,8 +70,8 @@ class RouterApp:
         }
         pipeline = Pipeline(
             detector=StructuredDetector(),
-            gatherer=Gatherer(self._edge_load, latency),
-            executor=Executor(models, latency, time.monotonic),
+            gatherer=Gatherer(self._edge_load, latency, breakers),
+            executor=Executor(models, latency, breakers, time.monotonic),
             recorder=Recorder(self._ledger),
             clock=time.monotonic,
         )
@@ -101,7 +103,7 @@ class RouterApp:
         if self._readiness is not None:
             self._readiness.component("policy", well)
 
-    def _open(self, address: str) -> grpc.aio.Channel:
-        channel = open_channel(address, self._settings.server.max_message_bytes)
+    def _open(self, address: str, tls: TlsSettings) -> grpc.aio.Channel:
+        channel = open_channel(address, self._settings.server.max_message_bytes, tls)
         self._channels.append(channel)
         return channel

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from services.common.settings import ServerSettings, Settings, TelemetrySettings
+from services.common.breaker import BreakerSettings
+from services.common.settings import ServerSettings, Settings, TelemetrySettings, TlsSettings
 
 
 class RequestLimits(Settings):
@@ -29,6 +30,7 @@ class EdgeLink(Settings):
     report_interval_ms: int = Field(default=500, ge=100)
     stale_after_ms: int = Field(default=3_000, ge=500)
     """Without a report for so long the edge counts as down."""
+    tls: TlsSettings = TlsSettings()
 
 
 class CloudLink(Settings):
@@ -37,6 +39,14 @@ class CloudLink(Settings):
     address: str = "127.0.0.1:50053"
     secret_file: str = ""
     secret_env: str = "TANDEM_SERVICE_SECRET"  # noqa: S105  # the name of a variable
+    tls: TlsSettings = TlsSettings()
+
+
+class RouterBreakers(Settings):
+    """When a border is closed for a while."""
+
+    edge: BreakerSettings = BreakerSettings(failure_share=0.5)
+    cloud: BreakerSettings = BreakerSettings(failure_share=0.2, cool_s=30.0)
 
 
 class RouterSettings(Settings):
@@ -47,6 +57,7 @@ class RouterSettings(Settings):
     edge: EdgeLink = EdgeLink()
     cloud: CloudLink = CloudLink()
     limits: RequestLimits = RequestLimits()
+    breakers: RouterBreakers = RouterBreakers()
     policy_file: Path = Path("config/policy.yaml")
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.common.vocabulary import Target
 from services.router.ask import Ask
 from services.router.policy.config import Policy
 from services.router.policy.facts import MODELS, Facts, Screening
 from services.router.policy.features import Texts, features_of
+from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
 from tandem.common.v1 import chat_pb2
@@ -27,18 +28,24 @@ class Gatherer:
 
     edge_load: EdgeLoad
     cloud_latency: CloudLatency
+    breakers: Breakers
 
     def facts(self, ask: Ask, screening: Screening, policy: Policy, now: float) -> Facts:
         """The facts of `ask` at `now`, monotonic seconds."""
         request = ask.request
+        edge = self.edge_load.facts(policy.latency, policy.edge_context_tokens)
+        cloud = self.cloud_latency.facts(policy.latency, now)
         return Facts(
             task_type=ask.task_type,
             features=features_of(_texts(request), policy.words),
             screening=screening,
             pin_pii=ask.tenant.pii == "pin",
             permitted=frozenset(ask.tenant.targets) & _TIERS[request.tier_preference],
-            edge=self.edge_load.facts(policy.latency, policy.edge_context_tokens),
-            cloud=self.cloud_latency.facts(policy.latency, now),
+            edge=replace(edge, breaker_open=self.breakers.open(Target.EDGE, now)),
+            cloud={
+                target: replace(tier, breaker_open=self.breakers.open(target, now))
+                for target, tier in cloud.items()
+            },
             expires_at=ask.budget.expires_at,
             ttft_budget_ms=float(request.ttft_budget_ms or ask.tenant.default_ttft_ms),
             max_output_tokens=request.max_output_tokens,

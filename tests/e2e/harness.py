@@ -141,6 +141,8 @@ class Tandem:
             "TANDEM_ROUTER__EDGE__ADDRESS": self.edge.address,
             "TANDEM_ROUTER__CLOUD__ADDRESS": self.cloud.address,
             "TANDEM_ROUTER__LEDGER_FILE": str(self.ledger_file),
+            # Faults of one test must not close a border for the next; test_breakers has its own.
+            "TANDEM_ROUTER__BREAKERS": "{edge: {min_calls: 100000}, cloud: {min_calls: 100000}}",
             **self._options.get("router", {}),
         }
         module = "services.router.main"

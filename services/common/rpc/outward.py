@@ -14,7 +14,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from services.common.deadline import Budget
 from services.common.rpc.status import error_from_rpc
-from services.common.settings import ServerSettings
+from services.common.rpc.tls import channel_credentials
+from services.common.settings import ServerSettings, TlsSettings
 from services.common.telemetry import names
 
 _tracer = trace.get_tracer("tandem.rpc")
@@ -42,26 +43,30 @@ def server_options(settings: ServerSettings) -> list[tuple[str, int | str]]:
     ]
 
 
-def open_channel(address: str, max_message_bytes: int) -> grpc.aio.Channel:
-    """An insecure channel: round robin, quick reconnect, no retries by gRPC itself.
+def open_channel(
+    address: str, max_message_bytes: int, tls: TlsSettings | None = None
+) -> grpc.aio.Channel:
+    """A channel: round robin, quick reconnect, no retries by gRPC itself.
 
     Retries are owned by the cloud proxy alone, so that nothing is paid for twice.
+    Without the files of `tls` it is in clear.
     """
-    return grpc.aio.insecure_channel(
-        address,
-        options=[
-            *_COMMON_OPTIONS,
-            ("grpc.lb_policy_name", "round_robin"),
-            ("grpc.enable_retries", 0),
-            # gRPC would send our own hops, prompts and all, through http_proxy.
-            ("grpc.enable_http_proxy", 0),
-            ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 1_000),
-            ("grpc.max_receive_message_length", max_message_bytes),
-            ("grpc.max_send_message_length", max_message_bytes),
-        ],
-    )
+    options = [
+        *_COMMON_OPTIONS,
+        ("grpc.lb_policy_name", "round_robin"),
+        ("grpc.enable_retries", 0),
+        # gRPC would send our own hops, prompts and all, through http_proxy.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.max_send_message_length", max_message_bytes),
+    ]
+    credentials = channel_credentials(tls) if tls is not None else None
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, credentials, options=options)
 
 
 @asynccontextmanager

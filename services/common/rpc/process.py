@@ -20,6 +20,7 @@ from services.common.errors import ConfigInvalid, TandemError
 from services.common.rpc.entrance import Admission, Entrance
 from services.common.rpc.outward import server_options
 from services.common.rpc.readiness import SERVING, Readiness
+from services.common.rpc.tls import server_credentials
 from services.common.settings import ServerSettings, TelemetrySettings
 from services.common.telemetry.looplag import LoopLag
 from services.common.telemetry.setup import start_telemetry
@@ -90,7 +91,7 @@ async def _serve(app: App, settings: ServerSettings) -> None:
     readiness = Readiness(health, app.service_names)
     await health.set("liveness", SERVING)
     await readiness.set(False)
-    port = _bind(server, settings.listen)
+    port = _bind(server, settings)
     await server.start()
     lag = LoopLag()
     lag.start()
@@ -123,9 +124,14 @@ async def _unless_stopped(work: Awaitable[None], stop: asyncio.Event) -> bool:
     return not stop.is_set()
 
 
-def _bind(server: grpc.aio.Server, listen: str) -> int:
+def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
+    listen, credentials = settings.listen, server_credentials(settings.tls)
     try:
-        port: int = server.add_insecure_port(listen)
+        port: int = (
+            server.add_insecure_port(listen)
+            if credentials is None
+            else server.add_secure_port(listen, credentials)
+        )
     except RuntimeError as exc:
         raise ConfigInvalid(f"server.listen: cannot listen on {listen}: in use?") from exc
     return port

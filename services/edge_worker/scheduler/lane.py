@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from services.edge_worker.scheduler.batch import Batch
@@ -74,13 +74,18 @@ class Lane:
     @property
     def active(self) -> int:
         """Sequences that hold a place."""
-        return len(self.batch) + (self.prefilling is not None)
+        return len(self.batch) + (len(self.prefilling.group) if self.prefilling else 0)
 
     def holders(self) -> Iterator[Sequence]:
         """Sequences that hold a place."""
         if self.prefilling is not None:
-            yield self.prefilling
+            yield from self.prefilling.group
         yield from self.batch.sequences
+
+    def waiting(self) -> Iterator[Sequence]:
+        """Sequences in the queue, further samples included."""
+        for leader in self.queue:
+            yield from leader.group
 
     def backlog(self) -> Backlog:
         """What stands before a new request."""
@@ -116,29 +121,38 @@ class Lane:
         return self._hold_until if len(self.batch) else None
 
     def prefilled(
-        self, work: PrefillWork, ended: bool, cost_ms: float, now: float
+        self, work: PrefillWork, ended: Collection[int], cost_ms: float, now: float
     ) -> tuple[RowMove, ...]:
-        """A chunk was computed; with the last one the first token was drawn too."""
-        sequence = self._prefilling(work.id)
-        sequence.compute(work.count)
+        """A chunk was computed; with the last one first tokens were drawn too."""
+        leader = self._prefilling(work.ids)
+        for sequence in leader.group:
+            sequence.compute(work.count)
         self._credit -= work.count
         self._pace.measured(work.count, cost_ms)
         if not work.last:
             return ()
-        sequence.produce()
-        prefill_ms = (now - sequence.started_at) * 1000.0
-        self.rates.first_token(prefill_ms, sequence.spec.prompt_tokens, now)
+        prefill_ms = (now - leader.started_at) * 1000.0
+        self.rates.first_token(prefill_ms, leader.spec.prompt_tokens, now)
         self.prefilling = None
-        if ended:
-            self._finish(sequence, now)
-            return ()
-        if not len(self.batch):
+        return self._join(leader.group, ended, now)
+
+    def _join(
+        self, group: Iterable[Sequence], ended: Collection[int], now: float
+    ) -> tuple[RowMove, ...]:
+        """Each sample gets a row of its own, but those whose first token was the last."""
+        alone, moves = not len(self.batch), []
+        for sequence in group:
+            sequence.produce()
+            if sequence.spec.id in ended:
+                self._finish(sequence, now)
+            else:
+                moves.append(self.batch.join(sequence))
+        if moves and alone:
             self._hold_until = now + self.limits.max_wait_ms / 1000.0
             self._last_step_at = now
-        move = self.batch.join(sequence)
-        if self.active >= self.limits.max_batch_size:
+        if moves and self.active >= self.limits.max_batch_size:
             self._hold_until = now
-        return (move,)
+        return tuple(moves)
 
     def decoded(self, ended: Collection[int], now: float) -> tuple[RowMove, ...]:
         """Every row got a token; those in `ended` have their last."""
@@ -158,11 +172,14 @@ class Lane:
         return moves
 
     def drop(self, leaving: Collection[Sequence], state: State) -> tuple[RowMove, ...]:
-        """Takes out sequences in any state that has not ended."""
+        """Takes out sequences in any state that has not ended.
+
+        Samples that do not run yet come as whole groups.
+        """
         running = [one for one in leaving if one.state is State.RUNNING]
         moves = self.batch.leave(running)
         for sequence in leaving:
-            if sequence.state is State.WAITING:
+            if sequence.state is State.WAITING and sequence is sequence.group[0]:
                 self.queue.remove(sequence)
             elif sequence is self.prefilling:
                 self.prefilling = None
@@ -174,8 +191,8 @@ class Lane:
         head = self.queue.head()
         if head is None or self.prefilling is not None:
             return None
-        room = self.active < self.limits.max_batch_size
-        return head if room and self.ledger.fits(head.spec.reserved_tokens) else None
+        room = self.active + len(head.group) <= self.limits.max_batch_size
+        return head if room and self.ledger.fits(head.spec.group_tokens) else None
 
     def _may_prefill(self, sequence: Sequence) -> bool:
         if not len(self.batch):
@@ -187,14 +204,15 @@ class Lane:
         first = sequence is not self.prefilling
         if first:
             self.queue.pop()
-            self.ledger.reserve(sequence.spec.id, sequence.spec.reserved_tokens)
-            sequence.start(now)
+            for one in sequence.group:
+                self.ledger.reserve(one.spec.id, one.spec.reserved_tokens)
+                one.start(now)
             self.prefilling = sequence
         budget = min(self._credit, self._pace.tokens) if len(self.batch) else self._pace.tokens
         count = min(sequence.prompt_left, budget)
         return PrefillWork(
             lane=self.limits.name,
-            id=sequence.spec.id,
+            ids=sequence.spec.ids,
             start=sequence.computed,
             count=count,
             first=first,
@@ -209,9 +227,9 @@ class Lane:
             past=tuple(sequence.past for sequence in rows),
         )
 
-    def _prefilling(self, sequence_id: int) -> Sequence:
-        if self.prefilling is None or self.prefilling.spec.id != sequence_id:
-            raise RuntimeError(f"sequence {sequence_id} is not being prefilled: a bug")
+    def _prefilling(self, ids: tuple[int, ...]) -> Sequence:
+        if self.prefilling is None or self.prefilling.spec.ids != ids:
+            raise RuntimeError(f"sequences {ids} are not being prefilled: a bug")
         return self.prefilling
 
     def _finish(self, sequence: Sequence, now: float) -> None:

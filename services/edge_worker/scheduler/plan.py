@@ -27,15 +27,16 @@ class RowMove:
 
 @dataclass(frozen=True, slots=True)
 class PrefillWork:
-    """Compute prompt tokens `[start, start + count)` of a sequence in the spare row.
+    """Compute prompt tokens `[start, start + count)` of a request in the spare row.
 
     Attributes:
-        first: The sequence has just left the queue.
-        last: The prompt is whole after it, and the first token can be drawn.
+        ids: Its samples.
+        first: The request has just left the queue.
+        last: The prompt is whole after it, and first tokens can be drawn.
     """
 
     lane: LaneName
-    id: int
+    ids: tuple[int, ...]
     start: int
     count: int
     first: bool

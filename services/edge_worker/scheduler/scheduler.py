@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from services.common.errors import ContextTooLong, DeadlineExceeded, QueueFull
+from services.common.errors import ContextTooLong, DeadlineExceeded, InvalidField, QueueFull
 from services.edge_worker.scheduler.lane import Lane, LaneLimits
 from services.edge_worker.scheduler.plan import (
     DecodeWork,
@@ -60,18 +60,13 @@ class Scheduler:
         """Takes a request into a lane's queue.
 
         Raises:
+            InvalidField: More samples than the lane can run together.
             ContextTooLong: It could never run here.
             QueueFull: Too many wait; says when a place may be free.
             DeadlineExceeded: Its first token would come after its deadline.
         """
         lane = self._lanes[lane_name]
-        longest = lane.limits.longest_tokens
-        if spec.reserved_tokens > longest:
-            raise ContextTooLong(
-                "messages",
-                f"{spec.prompt_tokens} tokens of prompt and {spec.max_output_tokens} of answer "
-                f"exceed the {longest} tokens of lane {lane_name}",
-            )
+        _check_fits(lane.limits, spec)
         backlog = lane.backlog()
         if backlog.waiting >= lane.limits.max_queue:
             wait_ms = lane.rates.queue_ms(backlog, now) / max(1, backlog.waiting)
@@ -87,7 +82,8 @@ class Scheduler:
             )
         sequence = Sequence(spec, now)
         lane.queue.push(sequence)
-        self._live[spec.id] = (lane, sequence)
+        for one in sequence.group:
+            self._live[one.spec.id] = (lane, one)
 
     def prime(
         self, lane_name: LaneName, prefill_ms_per_token: float, decode_ms: float, now: float
@@ -126,7 +122,7 @@ class Scheduler:
         lane = self._lanes[work.lane]
         self._share.charge(work.lane, cost_ms)
         if isinstance(work, PrefillWork):
-            moves = lane.prefilled(work, work.id in finished, cost_ms, now)
+            moves = lane.prefilled(work, finished, cost_ms, now)
         else:
             moves = lane.decoded(finished, now)
         for sequence_id in finished:
@@ -136,7 +132,7 @@ class Scheduler:
     def fail(self, work: PrefillWork | DecodeWork, cost_ms: float) -> tuple[int, ...]:
         """The call failed: every sequence in it is lost, and nothing else."""
         self._share.charge(work.lane, cost_ms)
-        ids = (work.id,) if isinstance(work, PrefillWork) else work.ids
+        ids = work.ids
         # A decode step holds every row of its lane, so no row has to move.
         self._lanes[work.lane].drop([self._live[one][1] for one in ids], State.FAILED)
         for one in ids:
@@ -147,16 +143,19 @@ class Scheduler:
         """The caller left. Returns True where it was waiting and is gone at once.
 
         One that holds a place is gone at the next step; an unknown id is one that
-        has just ended.
+        has just ended. Until they run, all samples of a request leave together.
         """
         if sequence_id not in self._live:
             return False
         lane, sequence = self._live[sequence_id]
         if sequence.state is State.WAITING:
-            lane.drop([sequence], State.ABORTED)
-            self._forget(sequence_id)
+            lane.drop(sequence.group, State.ABORTED)
+            for one in sequence.group:
+                self._forget(one.spec.id)
             return True
-        sequence.abort_asked = True
+        together = sequence.group if sequence.state is State.PREFILLING else (sequence,)
+        for one in together:
+            one.abort_asked = True
         return False
 
     def view(self, now: float) -> tuple[LaneView, ...]:
@@ -174,7 +173,7 @@ class Scheduler:
             aborted = [one for one in lane.holders() if one.abort_asked]
             expired = [
                 one
-                for group in (lane.queue, lane.holders())
+                for group in (lane.waiting(), lane.holders())
                 for one in group
                 if one.spec.expires_at <= now and not one.abort_asked
             ]
@@ -188,6 +187,20 @@ class Scheduler:
 
     def _forget(self, sequence_id: int) -> None:
         self._live.pop(sequence_id, None)
+
+
+def _check_fits(limits: LaneLimits, spec: SequenceSpec) -> None:
+    if len(spec.ids) > limits.max_batch_size:
+        raise InvalidField(
+            "samples", f"lane {limits.name} runs at most {limits.max_batch_size} together"
+        )
+    if spec.reserved_tokens > limits.row_tokens or spec.group_tokens > limits.pool_tokens:
+        raise ContextTooLong(
+            "messages",
+            f"{spec.prompt_tokens} tokens of prompt and {spec.max_output_tokens} of answer, "
+            f"{len(spec.ids)} times, exceed lane {limits.name}: {limits.row_tokens} tokens "
+            f"each and {limits.pool_tokens} together",
+        )
 
 
 def _view(lane: Lane, now: float) -> LaneView:

@@ -1,5 +1,8 @@
 """One answer in the making: its states and the ways between them.
 
+Samples of one request are sequences of their own with one prompt: they start and are
+prefilled as a group, led by the first, and go their own ways once they run.
+
 WAITING ──start──▶ PREFILLING ──join──▶ RUNNING ──end──▶ FINISHED
    │                   │                   │
    └───────────────────┴────────end────────┴──▶ ABORTED, EXPIRED, FAILED
@@ -7,7 +10,7 @@ WAITING ──start──▶ PREFILLING ──join──▶ RUNNING ──end─
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 
@@ -46,6 +49,7 @@ class SequenceSpec:
         prompt_tokens: Length of the prompt, at least 1.
         max_output_tokens: Most tokens of the answer, at least 1.
         expires_at: Monotonic seconds after which nobody waits for it.
+        also: Ids of further samples, which share the prompt.
     """
 
     id: int
@@ -53,11 +57,22 @@ class SequenceSpec:
     prompt_tokens: int
     max_output_tokens: int
     expires_at: float
+    also: tuple[int, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Ids of all samples."""
+        return (self.id, *self.also)
 
     @property
     def reserved_tokens(self) -> int:
         """KV positions it may need: all of them are kept for it from the start."""
         return self.prompt_tokens + self.max_output_tokens
+
+    @property
+    def group_tokens(self) -> int:
+        """KV positions of all samples: each has a row, and so a copy of the prompt."""
+        return len(self.ids) * self.reserved_tokens
 
 
 class Sequence:
@@ -68,12 +83,14 @@ class Sequence:
         produced: Tokens of the answer so far; the newest is not in the cache yet.
         row: Row of the pool while RUNNING, else -1.
         abort_asked: The caller left; a row is given back between steps only.
+        group: All samples of the request, the first one first.
     """
 
     __slots__ = (
         "abort_asked",
         "added_at",
         "computed",
+        "group",
         "produced",
         "row",
         "spec",
@@ -90,6 +107,10 @@ class Sequence:
         self.abort_asked = False
         self.added_at = now
         self.started_at = now
+        others = (Sequence(replace(spec, id=one, also=()), now) for one in spec.also)
+        self.group: tuple[Sequence, ...] = (self, *others)
+        for other in self.group[1:]:
+            other.group = self.group
 
     @property
     def prompt_left(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.common.errors import Code, RemoteError
 from services.common.vocabulary import AttemptOutcome, FallbackType, Reason, StreamMode, Target
@@ -15,6 +15,7 @@ from tandem.common.v1 import chat_pb2
 
 # A refusal of the request itself: another model may take it, and nobody is at fault.
 _CAPABILITY_CODES = frozenset({Code.INVALID_ARGUMENT, Code.UNIMPLEMENTED})
+_REQUEST_CODES = _CAPABILITY_CODES | {Code.PERMISSION_DENIED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Ended:
     error_reason: str = ""
     usage: chat_pb2.Usage = field(default_factory=chat_pb2.Usage)
     tool_calls: tuple[chat_pb2.ToolCall, ...] = ()
+    request_at_fault: bool = False
+    """The target refused this request and would take others: its breaker must not count it."""
 
 
 class AttemptRun:
@@ -125,7 +128,8 @@ class AttemptRun:
         kind = FallbackType.UNAVAILABLE
         if error.remote_code in _CAPABILITY_CODES and self._target is Target.EDGE:
             kind = FallbackType.CAPABILITY
-        return self._fell_short(AttemptOutcome.FAILED, kind, error.remote_reason)
+        ended = self._fell_short(AttemptOutcome.FAILED, kind, error.remote_reason)
+        return replace(ended, request_at_fault=error.remote_code in _REQUEST_CODES)
 
     def _fell_short(
         self, outcome: AttemptOutcome, failure: FallbackType, error_reason: str

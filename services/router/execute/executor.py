@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from opentelemetry import trace
 from opentelemetry.trace import Status, StatusCode
 
+from services.common.breaker import Permit
 from services.common.telemetry import names
 from services.common.vocabulary import (
     AttemptOutcome,
@@ -27,6 +28,7 @@ from services.router.policy import machine
 from services.router.policy.config import Policy
 from services.router.policy.facts import Facts
 from services.router.policy.plan import Plan
+from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.targets.base import Job, ModelTarget
 from tandem.common.v1 import chat_pb2
@@ -42,6 +44,7 @@ class Executor:
 
     models: Mapping[Target, ModelTarget]
     cloud_latency: CloudLatency
+    breakers: Breakers
     clock: Callable[[], float]
 
     async def run(
@@ -57,7 +60,13 @@ class Executor:
                 trail.attempts.append(_skipped(move))
                 progress = progress.skipped(move)
             elif isinstance(move, machine.Enter):
-                ended = await self._attempt(move, ask, facts, policy, plan, sink, trail)
+                permit = self.breakers.admit(move.attempt.target, self.clock())
+                if permit is None:
+                    skip = _refused_by_breaker(move)
+                    trail.attempts.append(_skipped(skip))
+                    progress = progress.skipped(skip)
+                    continue
+                ended = await self._attempt(move, permit, ask, facts, policy, plan, sink, trail)
                 progress = progress.after(move, ended.outcome, ended.failure, ended.reason)
                 if progress.served:
                     return _reply(move, ended, progress)
@@ -70,6 +79,7 @@ class Executor:
     async def _attempt(
         self,
         move: machine.Enter,
+        permit: Permit,
         ask: Ask,
         facts: Facts,
         policy: Policy,
@@ -91,6 +101,7 @@ class Executor:
                 duration_ms = (self.clock() - started) * 1000.0
                 trail.first_text_at = trail.first_text_at or run.first_text_at
                 trail.attempts.append(_ran(move, ended, duration_ms))
+                _tell_breaker(permit, move, ended, self.clock())
                 _describe(span, ended)
         self._learn(target, ended, duration_ms)
         return ended
@@ -154,6 +165,21 @@ async def _withdraw(
         rest = plan.attempts[progress.position :]
         await sink.superseded(ended.reason, rest[0].target if rest else Target.FALLBACK)
         trail.first_text_at = None
+
+
+def _refused_by_breaker(move: machine.Enter) -> machine.Skip:
+    return machine.Skip(move.index, move.attempt, move.cap_ms, move.eta_ms, Reason.BREAKER_OPEN)
+
+
+def _tell_breaker(permit: Permit, move: machine.Enter, ended: Ended, now: float) -> None:
+    """Bad requests, callers that left, and caps below what the target needs never count."""
+    too_short = ended.failure is FallbackType.TIMEOUT and move.cap_ms < move.eta_ms
+    if ended.outcome is AttemptOutcome.CANCELLED or ended.request_at_fault or too_short:
+        permit.dropped()
+    elif ended.failure in (FallbackType.UNAVAILABLE, FallbackType.TIMEOUT):
+        permit.failed(now)
+    else:
+        permit.succeeded(now)
 
 
 def _skipped(move: machine.Skip) -> AttemptRecord:

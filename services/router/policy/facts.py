@@ -62,6 +62,12 @@ class EdgeFacts:
     context_tokens: int
     ttft_ms: float
     tpot_ms: float
+    breaker_open: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Up, and its breaker lets calls through."""
+        return self.up and not self.breaker_open
 
     def eta_ms(self, output_tokens: int) -> float:
         """Time to a whole answer: TTFT + tokens × TPOT (design, section 4, step 6)."""
@@ -72,8 +78,13 @@ class EdgeFacts:
 class CloudFacts:
     """One cloud tier. `eta_ms` is the p90 of the last five minutes, or the prior."""
 
-    up: bool
     eta_ms: float
+    breaker_open: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Its breaker lets calls through."""
+        return not self.breaker_open
 
 
 @dataclass(frozen=True, slots=True)

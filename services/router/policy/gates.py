@@ -12,23 +12,37 @@ _ORDER = (Target.EDGE, Target.CLOUD_SMALL, Target.CLOUD_LARGE)
 
 
 def available(facts: Facts, policy: Policy, draft: Draft) -> Draft:
-    """Leaves a target that is known to be down, where another is permitted."""
+    """Step 7: leaves a target that is down or behind an open breaker, where another is permitted.
+
+    Where none is left the chain is tried all the same: its attempts are cheap to refuse.
+    """
     target = draft.target
-    edge_up, cloud_up = facts.edge.up, _cloud_up(facts, draft)
+    cloud_up = _cloud_up(facts, draft)
     inputs: dict[str, object] = {
-        "edge_up": edge_up,
+        "edge_up": facts.edge.up,
+        "edge_breaker_open": facts.edge.breaker_open,
         "cloud_up": ",".join(sorted(cloud_up)) or "none",
     }
-    if target is Target.EDGE and not edge_up and cloud_up:
+    if target is Target.EDGE and not facts.edge.usable and cloud_up:
         return draft.moved(
             "available",
             _cheapest(cloud_up),
-            Reason.EDGE_UNAVAILABLE,
+            Reason.EDGE_UNAVAILABLE if not facts.edge.up else Reason.BREAKER_OPEN,
             fallback_type=FallbackType.UNAVAILABLE,
             seen=inputs,
         )
-    if target in CLOUD and target not in cloud_up and cloud_up & draft.permitted:
-        return draft.moved("available", _cheapest(cloud_up), Reason.UPSTREAM_FAILED, seen=inputs)
+    if target in CLOUD and target not in cloud_up:
+        edge = facts.edge.usable and Target.EDGE in draft.permitted
+        others = cloud_up or (frozenset({Target.EDGE}) if edge else frozenset())
+        if others:
+            # Degraded but up: the other tier first, the edge where there is none.
+            return draft.moved(
+                "available",
+                _cheapest(others),
+                Reason.BREAKER_OPEN,
+                fallback_type=FallbackType.UNAVAILABLE,
+                seen=inputs,
+            )
     return draft.passed("available", seen=inputs)
 
 
@@ -85,7 +99,7 @@ def _leave_slow_cloud(
         return draft.moved(
             "latency", _cheapest(frozenset(fitting)), Reason.LATENCY_PRESSURE, seen=inputs
         )
-    if Target.EDGE in draft.permitted and facts.edge.up and facts.edge.ttft_ms < usable:
+    if Target.EDGE in draft.permitted and facts.edge.usable and facts.edge.ttft_ms < usable:
         return draft.moved(
             "latency",
             Target.EDGE,
@@ -97,7 +111,7 @@ def _leave_slow_cloud(
 
 
 def _cloud_up(facts: Facts, draft: Draft) -> frozenset[Target]:
-    return frozenset(t for t in CLOUD & draft.permitted if facts.cloud[t].up)
+    return frozenset(t for t in CLOUD & draft.permitted if facts.cloud[t].usable)
 
 
 def _cheapest(targets: frozenset[Target]) -> Target:

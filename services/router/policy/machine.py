@@ -113,6 +113,7 @@ _TYPE_OF_SKIP: Mapping[Reason, FallbackType] = {
     Reason.LATENCY_PRESSURE: FallbackType.TIMEOUT,
     Reason.BUDGET_EXHAUSTED: FallbackType.TIMEOUT,
     Reason.EDGE_UNAVAILABLE: FallbackType.UNAVAILABLE,
+    Reason.BREAKER_OPEN: FallbackType.UNAVAILABLE,
 }
 
 

@@ -40,6 +40,6 @@ class CloudLatency:
         while samples and samples[0][0] < now - WINDOW_S:
             samples.popleft()
         if len(samples) < _MIN_SAMPLES:
-            return CloudFacts(up=True, eta_ms=prior_ms)
+            return CloudFacts(prior_ms)
         ordered = sorted(duration for _, duration in samples)
-        return CloudFacts(up=True, eta_ms=ordered[int(_QUANTILE * (len(ordered) - 1))])
+        return CloudFacts(ordered[int(_QUANTILE * (len(ordered) - 1))])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -13,9 +14,15 @@ from services.common.errors import DeadlineExceeded, EngineFailed, QueueFull, Ta
 from services.common.vocabulary import FinishReason
 from services.edge_worker.answer import Answer, AnswerSpec
 from services.edge_worker.engine import Engine, Hooks, StepReport
-from services.edge_worker.events import DeltaEvent, Event, FailedEvent, FinishedEvent
+from services.edge_worker.events import (
+    DeltaEvent,
+    Event,
+    FailedEvent,
+    FinishedEvent,
+    StartedEvent,
+)
 from services.edge_worker.job import Job
-from services.edge_worker.sampling import SamplingParams
+from services.edge_worker.sampling import SamplingParams, sample_seed
 from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import LaneName
 from tests.fakes.burn_runtime import EOS, BurnRuntime, BurnSettings, ByteDecoder
@@ -26,14 +33,20 @@ PATIENCE_S = 20.0
 class Listener:
     """Keeps what a job was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: int = 1) -> None:
         self.events: list[Event] = []
         self.done = asyncio.Event()
+        self._running = samples
 
     def push(self, event: Event) -> None:
         self.events.append(event)
-        if isinstance(event, FinishedEvent | FailedEvent):
+        self._running -= isinstance(event, FinishedEvent)
+        if not self._running or isinstance(event, FailedEvent):
             self.done.set()
+
+    def text_of(self, sample: int) -> str:
+        mine = [one for one in self.events if isinstance(one, DeltaEvent) and one.sample == sample]
+        return "".join(one.text for one in mine)
 
     @property
     def text(self) -> str:
@@ -54,8 +67,14 @@ class Watched:
         hooks = Hooks(on_step=self.steps.append, on_health=self.health.append)
         self.engine = Engine(runtime, lanes, hooks, failure_limit=2)
 
-    def submit(self, text: str, max_tokens: int = 64, life_s: float = 60.0) -> tuple[Job, Listener]:
-        listener = Listener()
+    def submit(
+        self,
+        text: str,
+        max_tokens: int = 64,
+        life_s: float = 60.0,
+        answers: Sequence[AnswerSpec] = (),
+    ) -> tuple[Job, Listener]:
+        listener = Listener(max(1, len(answers)))
         spec = AnswerSpec(SamplingParams(), 0, max_tokens, end_ids=frozenset({EOS}))
         job = Job(
             lane=LaneName.SIMPLE,
@@ -63,7 +82,7 @@ class Watched:
             prompt=tuple(text.encode()),
             max_tokens=max_tokens,
             expires_at=time.monotonic() + life_s,
-            answer=Answer(spec, ByteDecoder(1)),
+            answers=tuple(Answer(one, ByteDecoder(1)) for one in answers or [spec]),
             sink=listener,
         )
         self.engine.submit(job)
@@ -233,3 +252,48 @@ async def test_idle_engine_sleeps() -> None:
         before = time.process_time()
         await asyncio.sleep(0.5)
         assert time.process_time() - before < 0.25
+
+
+def warm(index: int, max_tokens: int = 20) -> AnswerSpec:
+    """One of several samples, drawn with a seed of its own."""
+    return AnswerSpec(
+        SamplingParams(temperature=1.0),
+        sample_seed(7, index),
+        max_tokens,
+        end_ids=frozenset({EOS}),
+        sample=index,
+    )
+
+
+async def test_samples_share_a_prefill_and_each_is_as_alone() -> None:
+    async with engine(peak=3.0) as one:
+        _, together = one.submit("tell", 20, answers=[warm(i) for i in range(3)])
+        others = [one.submit(f"x{i}", 30)[1] for i in range(5)]
+        await asyncio.wait_for(together.done.wait(), PATIENCE_S)
+        alone = []
+        for index in range(3):
+            _, listener = one.submit("tell", 20, answers=[replace(warm(index), sample=0)])
+            await asyncio.wait_for(listener.done.wait(), PATIENCE_S)
+            alone.append(listener.text)
+        for other in others:
+            await asyncio.wait_for(other.done.wait(), PATIENCE_S)
+        prefills = sum(step.prefill_tokens for step in one.steps)
+    assert [together.text_of(index) for index in range(3)] == alone
+    assert len(set(alone)) == 3
+    assert sum(isinstance(event, StartedEvent) for event in together.events) == 1
+    ends = [event for event in together.events if isinstance(event, FinishedEvent)]
+    assert sorted(event.sample for event in ends) == [0, 1, 2]
+    assert prefills == 4 * len("tell") + 5 * len("x0")
+
+
+async def test_abort_ends_all_samples() -> None:
+    async with engine(answer_tokens=0, decode_ms=2.0) as one:
+        job, listener = one.submit("a", 200, answers=[warm(i, 200) for i in range(3)])
+        await until(lambda: bool(listener.text_of(2)))
+        waiting, _ = one.submit("b", 200, answers=[warm(i, 200) for i in range(4)])
+        one.engine.abort(waiting)
+        assert one.engine.view()[0].queued == 0
+        one.engine.abort(job)
+        await until(lambda: one.engine.view()[0].active == 0)
+        assert one.engine.view()[0].kv_used_tokens == 0
+    assert not listener.done.is_set()

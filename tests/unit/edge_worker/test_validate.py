@@ -64,6 +64,7 @@ def labels(*values: str) -> Change:
         ("min_output_tokens", fields(min_output_tokens=-1)),
         ("min_output_tokens", fields(max_output_tokens=4, min_output_tokens=5)),
         ("samples", fields(samples=-1)),
+        ("samples", fields(samples=6)),
         ("top_logprobs", fields(logprobs=True, top_logprobs=6)),
         ("top_logprobs", fields(logprobs=True, top_logprobs=-1)),
         ("top_logprobs", fields(top_logprobs=1)),
@@ -97,7 +98,6 @@ def test_refused(field: str, change: Change) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        fields(samples=2),
         lambda r: r.tools.add(name="t"),
         message(role=2, tool_calls=[chat_pb2.ToolCall(id="1", name="t")]),
     ],

@@ -30,8 +30,8 @@ def make_facts(**changes: Any) -> Facts:
         "permitted": MODELS,
         "edge": EdgeFacts(up=True, context_tokens=8_192, ttft_ms=120.0, tpot_ms=10.0),
         "cloud": {
-            Target.CLOUD_SMALL: CloudFacts(up=True, eta_ms=1_500.0),
-            Target.CLOUD_LARGE: CloudFacts(up=True, eta_ms=2_500.0),
+            Target.CLOUD_SMALL: CloudFacts(eta_ms=1_500.0),
+            Target.CLOUD_LARGE: CloudFacts(eta_ms=2_500.0),
         },
         "expires_at": 8.0,
         "ttft_budget_ms": 800.0,

@@ -27,6 +27,8 @@ SHORT = TextFeatures(input_chars=30, input_tokens=13)
 LONG = TextFeatures(input_chars=4_000, input_tokens=1_000)
 DOWN = EdgeFacts(up=False, context_tokens=8_192, ttft_ms=120.0, tpot_ms=10.0)
 SLOW = EdgeFacts(up=True, context_tokens=8_192, ttft_ms=9_000.0, tpot_ms=200.0)
+OPEN_LARGE = {S: CloudFacts(1_500.0), L: CloudFacts(2_500.0, breaker_open=True)}
+OPEN_BOTH = {S: CloudFacts(1_500.0, breaker_open=True), L: CloudFacts(2_500.0, breaker_open=True)}
 CASES: dict[str, tuple[dict[str, Any], Reason, FallbackType, list[Target]]] = {
     "short and plain stays": ({}, Reason.TRIVIAL_RULE, FallbackType.NONE, [E, S, L]),
     "pii is pinned": (
@@ -107,6 +109,24 @@ CASES: dict[str, tuple[dict[str, Any], Reason, FallbackType, list[Target]]] = {
         Reason.EDGE_UNAVAILABLE,
         FallbackType.UNAVAILABLE,
         [S, L],
+    ),
+    "an open edge breaker goes to the cloud": (
+        {"edge": replace(make_facts().edge, breaker_open=True)},
+        Reason.BREAKER_OPEN,
+        FallbackType.UNAVAILABLE,
+        [S, L, E],
+    ),
+    "an open breaker of one tier takes the other": (
+        {"cloud": OPEN_LARGE, "features": replace(SHORT, computes_amounts=True)},
+        Reason.BREAKER_OPEN,
+        FallbackType.UNAVAILABLE,
+        [S, L, E],
+    ),
+    "open breakers of both tiers take the edge": (
+        {"cloud": OPEN_BOTH, "features": replace(SHORT, computes_amounts=True)},
+        Reason.BREAKER_OPEN,
+        FallbackType.UNAVAILABLE,
+        [E, S, L],
     ),
     "slow edge goes to the cloud": (
         {"edge": SLOW},
@@ -196,10 +216,11 @@ any_facts = st.builds(
         context_tokens=st.integers(1, 8_192),
         ttft_ms=st.floats(0, 20_000),
         tpot_ms=st.floats(0, 500),
+        breaker_open=st.booleans(),
     ),
     cloud=st.fixed_dictionaries(
         {
-            tier: st.builds(CloudFacts, up=st.booleans(), eta_ms=st.floats(0, 20_000))
+            tier: st.builds(CloudFacts, eta_ms=st.floats(0, 20_000), breaker_open=st.booleans())
             for tier in (S, L)
         }
     ),

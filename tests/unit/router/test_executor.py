@@ -11,15 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.common.breaker import BreakerSettings
 from services.common.contract import AnyText, check_labels
 from services.common.deadline import Budget
 from services.common.errors import Code
-from services.common.vocabulary import AttemptOutcome, FallbackType, Level, StreamMode, Target
+from services.common.vocabulary import (
+    AttemptOutcome,
+    FallbackType,
+    Level,
+    Reason,
+    StreamMode,
+    Target,
+)
 from services.router.ask import Ask
+from services.router.config import RouterBreakers
 from services.router.execute.executor import Executor
 from services.router.execute.trail import Reply, Trail
 from services.router.policy.decide import decide
 from services.router.policy.facts import Facts, Screening, TextFeatures
+from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.targets.base import Began, ModelEvent, Piece
 from services.router.tenants import Tenant
@@ -55,7 +65,7 @@ async def run(
     facts = replace(facts, expires_at=ask.budget.expires_at)
     plan = decide(facts, SHIPPED, ask.budget.received_at)
     trail, sink = Trail(), CollectingSink()
-    executor = Executor(targets, CloudLatency(), time.monotonic)
+    executor = Executor(targets, CloudLatency(), Breakers(RouterBreakers()), time.monotonic)
     reply = await executor.run(ask, facts, SHIPPED, plan, sink, trail)
     return reply, trail, sink
 
@@ -158,7 +168,7 @@ async def test_cancellation_closes_the_target_and_records_the_attempt() -> None:
     ask, trail = make_ask(), Trail()
     facts = replace(make_facts(), expires_at=ask.budget.expires_at)
     plan = decide(facts, SHIPPED, ask.budget.received_at)
-    executor = Executor(models, CloudLatency(), time.monotonic)
+    executor = Executor(models, CloudLatency(), Breakers(RouterBreakers()), time.monotonic)
     task = asyncio.create_task(executor.run(ask, facts, SHIPPED, plan, CollectingSink(), trail))
     await asyncio.sleep(0.01)
     task.cancel()
@@ -166,6 +176,50 @@ async def test_cancellation_closes_the_target_and_records_the_attempt() -> None:
         await task
     assert models[E].closed == 1
     assert [record.outcome for record in trail.attempts] == [AttemptOutcome.CANCELLED]
+
+
+async def test_an_open_breaker_skips_and_says_so_and_one_probe_closes_it() -> None:
+    settings = RouterBreakers(cloud=BreakerSettings(min_calls=3, failure_share=0.5, cool_s=0.2))
+    breakers, facts = Breakers(settings), make_facts(permitted=frozenset({S}))
+    models = targets(CLOUD_SMALL=[DOWN])
+    executor = Executor(models, CloudLatency(), breakers, time.monotonic)
+
+    async def once() -> tuple[Reply, Trail]:
+        ask, trail = make_ask(), Trail()
+        now = replace(facts, expires_at=ask.budget.expires_at)
+        plan = decide(now, SHIPPED, ask.budget.received_at)
+        reply = await executor.run(ask, now, SHIPPED, plan, CollectingSink(), trail)
+        return reply, trail
+
+    for _ in range(3):
+        await once()
+    assert breakers.open(S, time.monotonic())
+    reply, trail = await once()
+    assert (reply.level, reply.reason) == (Level.L4, Reason.BREAKER_OPEN)
+    assert [record.outcome for record in trail.attempts] == [AttemptOutcome.SKIPPED]
+    assert len(models[S].jobs) == 3
+    await asyncio.sleep(0.25)
+    models[S].script = answer("Back again.")
+    reply, _ = await once()
+    assert reply.text == "Back again."
+    assert not breakers.open(S, time.monotonic())
+
+
+async def test_bad_requests_and_leaving_callers_never_open_a_breaker() -> None:
+    breakers = Breakers(RouterBreakers(edge=BreakerSettings(min_calls=1, failure_share=0.1)))
+    models = targets(EDGE=[failure(Code.INVALID_ARGUMENT)], CLOUD_SMALL=answer("Fine."))
+    executor = Executor(models, CloudLatency(), breakers, time.monotonic)
+    ask = make_ask()
+    facts = replace(make_facts(), expires_at=ask.budget.expires_at)
+    plan = decide(facts, SHIPPED, ask.budget.received_at)
+    await executor.run(ask, facts, SHIPPED, plan, CollectingSink(), Trail())
+    models[E].script = [30.0]
+    task = asyncio.create_task(executor.run(ask, facts, SHIPPED, plan, CollectingSink(), Trail()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not breakers.open(E, time.monotonic())
 
 
 endings = st.sampled_from(

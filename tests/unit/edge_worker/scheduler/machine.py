@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from services.common.errors import ContextTooLong, DeadlineExceeded, QueueFull
+from services.common.errors import ContextTooLong, DeadlineExceeded, InvalidField, QueueFull
 from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import DecodeWork, LaneName, PrefillWork, RowMove
 from services.edge_worker.scheduler.scheduler import Scheduler
@@ -74,14 +74,23 @@ class EngineModel(RuleBasedStateMachine):
         prompt=st.one_of(st.integers(1, 6), st.integers(1, 45)),
         output=st.integers(1, 12),
         life=st.sampled_from([0.05, 0.5, FAR]),
+        samples=st.one_of(st.just(1), st.integers(1, 5)),
     )
-    def add(self, lane: LaneName, tenant: str, prompt: int, output: int, life: float) -> None:
-        spec = SequenceSpec(self.next_id, tenant, prompt, output, self.now + life)
+    def add(
+        self, lane: LaneName, tenant: str, prompt: int, output: int, life: float, samples: int
+    ) -> None:
+        first, *also = range(self.next_id, self.next_id + samples)
+        spec = SequenceSpec(first, tenant, prompt, output, self.now + life, tuple(also))
         queued = self._queued(lane)
         try:
             self.scheduler.add(lane, spec, self.now)
         except ContextTooLong:
-            assert spec.reserved_tokens > self.lanes[lane].longest_tokens
+            row = spec.reserved_tokens > self.lanes[lane].row_tokens
+            assert row or spec.reserved_tokens * samples > self.lanes[lane].pool_tokens
+            return
+        except InvalidField as error:
+            assert error.field == "samples"
+            assert samples > self.lanes[lane].max_batch_size
             return
         except QueueFull as full:
             assert queued >= self.lanes[lane].max_queue
@@ -93,8 +102,10 @@ class EngineModel(RuleBasedStateMachine):
             return
         assert spec.reserved_tokens <= self.lanes[lane].longest_tokens
         assert queued < self.lanes[lane].max_queue
-        self.specs[spec.id], self.lane_of[spec.id] = spec, lane
-        self.next_id += 1
+        assert samples <= self.lanes[lane].max_batch_size
+        for one in spec.ids:
+            self.specs[one], self.lane_of[one] = spec, lane
+        self.next_id += samples
 
     @rule(data=st.data())
     def abort(self, data: st.DataObject) -> None:
@@ -104,10 +115,12 @@ class EngineModel(RuleBasedStateMachine):
         waiting = one not in self.ended and not self._has_place(one)
         gone = self.scheduler.abort(one)
         assert gone == waiting
+        # Until they run, all samples of a request leave together.
+        together = (one,) if self.produced[one] else self.specs[one].ids
         if gone:
-            self.ended[one] = State.ABORTED
+            self.ended.update(dict.fromkeys(together, State.ABORTED))
         elif one not in self.ended:
-            self.asked.add(one)
+            self.asked.update(together)
 
     @rule(seconds=st.sampled_from([0.001, 0.01, 0.3]))
     def wait(self, seconds: float) -> None:
@@ -171,29 +184,29 @@ class EngineModel(RuleBasedStateMachine):
         assert all(view.kv_used_tokens == 0 for view in self.scheduler.view(self.now))
 
     def _prefill(self, work: PrefillWork, ends: int, cost_ms: float) -> None:
-        spec = self.specs[work.id]
-        assert work.start == self.computed[work.id]
+        spec = self.specs[work.ids[0]]
+        assert work.ids == spec.ids
+        assert work.start == self.computed[spec.id]
         assert 1 <= work.count <= self.lanes[work.lane].prefill_chunk_tokens
         if work.first:
             self._fifo(work)
-        self.computed[work.id] += work.count
-        assert work.last == (self.computed[work.id] == spec.prompt_tokens)
         finished = set()
-        if work.last:
-            self.produced[work.id] = 1
-            if ends == 15 or spec.max_output_tokens == 1:
-                finished.add(work.id)
+        for place, one in enumerate(work.ids):
+            self.computed[one] += work.count
+            assert work.last == (self.computed[one] == spec.prompt_tokens)
+            if work.last:
+                self.produced[one] = 1
+                if ends == 15 or spec.max_output_tokens == 1 or (place and ends >> place & 1):
+                    finished.add(one)
         moves = self.scheduler.advance(work, finished, cost_ms, self.now)
         for one in finished:
             self._end(one, State.FINISHED)
-        if work.last and not finished:
-            (move,) = moves
+        running = [one for one in work.ids if one not in finished] if work.last else []
+        for one, move in zip(running, moves, strict=True):
             assert move.src == self.lanes[work.lane].slots
             assert move.dst == len(self.rows[work.lane])
             assert move.tokens == spec.prompt_tokens
-            self.rows[work.lane][move.dst] = work.id
-        else:
-            assert moves == ()
+            self.rows[work.lane][move.dst] = one
 
     def _decode(self, work: DecodeWork, ends: int, cost_ms: float) -> None:
         rows = self.rows[work.lane]
@@ -215,10 +228,10 @@ class EngineModel(RuleBasedStateMachine):
         self._move(moves)
 
     def _fifo(self, work: PrefillWork) -> None:
-        tenant = self.specs[work.id].tenant
+        tenant = self.specs[work.ids[0]].tenant
         before = self.started[work.lane, tenant]
-        assert not before or before[-1] < work.id, "out of order inside a tenant"
-        before.append(work.id)
+        assert not before or before[-1] < work.ids[0], "out of order inside a tenant"
+        before.extend(work.ids)
 
     def _move(self, moves: tuple[RowMove, ...]) -> None:
         for move in moves:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.common.errors import ContextTooLong, DeadlineExceeded, QueueFull
+from services.common.errors import ContextTooLong, DeadlineExceeded, InvalidField, QueueFull
 from services.edge_worker.scheduler.plan import DecodeWork, LaneName, PrefillWork
 from services.edge_worker.scheduler.scheduler import Scheduler
 from services.edge_worker.scheduler.sequence import (
@@ -84,7 +84,7 @@ def test_tenants_take_turns() -> None:
     for i in range(4):
         one.add(SIMPLE, spec(i, "flood"), 0.0)
     one.add(SIMPLE, spec(10, "late"), 0.0)
-    first = [work.id for work in run(one, 3) if isinstance(work, PrefillWork)]
+    first = [work.ids[0] for work in run(one, 3) if isinstance(work, PrefillWork)]
     assert first[:2] == [0, 10]
 
 
@@ -93,12 +93,12 @@ def test_what_does_not_fit_the_pool_waits_and_then_runs() -> None:
     one.add(SIMPLE, spec(0, prompt=8, output=20), 0.0)
     one.add(SIMPLE, spec(1, prompt=8, output=20), 0.0)
     works = run(one, 5)
-    assert {work.id for work in works if isinstance(work, PrefillWork)} == {0}
+    assert {work.ids[0] for work in works if isinstance(work, PrefillWork)} == {0}
     one.abort(0)
     step = one.next_step(0.0)
     assert [gone.id for gone in step.ended] == [0]
     assert isinstance(step.work, PrefillWork)
-    assert step.work.id == 1
+    assert step.work.ids == (1,)
 
 
 def test_never_fitting_is_refused_with_both_figures() -> None:
@@ -182,3 +182,42 @@ def test_illegal_transitions_raise() -> None:
     sequence.end(State.ABORTED)
     with pytest.raises(IllegalTransition):
         sequence.start(0.0)
+
+
+def test_samples_share_one_prefill_and_run_side_by_side() -> None:
+    one = scheduler(max_wait_ms=0.0)
+    one.add(SIMPLE, SequenceSpec(0, "t", 8, 4, 1e9, (1, 2)), 0.0)
+    works = run(one, 2)
+    assert [type(work) for work in works] == [PrefillWork, DecodeWork]
+    assert works[0].ids == works[1].ids == (0, 1, 2)
+    assert one.view(0.0)[0].kv_used_tokens == 3 * 12
+
+
+def test_samples_wait_for_places_and_pool_for_all_of_them() -> None:
+    one = scheduler(max_wait_ms=0.0, max_batch_size=3, pool_tokens=60)
+    one.add(SIMPLE, spec(0, prompt=8, output=20), 0.0)
+    one.add(SIMPLE, SequenceSpec(1, "t", 8, 12, 1e9, (2,)), 0.0)
+    run(one, 3)
+    assert one.view(0.0)[0].active == 1
+    one.abort(0)
+    run(one, 1)
+    assert one.view(0.0)[0].active == 2
+
+
+def test_more_samples_than_places_are_refused() -> None:
+    with pytest.raises(InvalidField) as caught:
+        scheduler(max_batch_size=2).add(SIMPLE, SequenceSpec(0, "t", 8, 4, 1e9, (1, 2)), 0.0)
+    assert caught.value.field == "samples"
+
+
+def test_a_sample_that_ended_leaves_the_others_alone() -> None:
+    one = scheduler(max_wait_ms=0.0)
+    one.add(SIMPLE, SequenceSpec(0, "t", 4, 4, 1e9, (1, 2)), 0.0)
+    work = one.next_step(0.0).work
+    assert isinstance(work, PrefillWork)
+    assert [move.dst for move in one.advance(work, {1}, 1.0, 0.0)] == [0, 1]
+    assert one.abort(0) is False
+    step = one.next_step(0.0)
+    assert [gone.id for gone in step.ended] == [0]
+    assert isinstance(step.work, DecodeWork)
+    assert step.work.ids == (2,)
