@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Any
 
 from starlette.types import Send
@@ -14,7 +15,7 @@ from services.common.errors import ContextTooLong, InvalidField, QueueFull, Tand
 STANDIN_HEADERS = {"x-tandem-standin": "true"}
 
 
-class Reply:
+class Reply(ABC):
     """One answer on its way out."""
 
     def __init__(self, who: Answerer, send: Send) -> None:
@@ -22,9 +23,9 @@ class Reply:
         self._send = send
         self._begun = False
 
+    @abstractmethod
     async def push(self, output: Output) -> None:
         """Takes the next output of the generator."""
-        raise NotImplementedError
 
     async def fail(self, error: TandemError) -> None:
         """Tells an error, by status where nothing was sent yet."""

@@ -13,6 +13,7 @@ from services.common.deadline import BudgetLimits
 from services.common.errors import ConfigInvalid
 from services.common.rpc.call import Principal
 from services.common.rpc.readiness import Readiness
+from services.edge_worker.classify import ClassifyPipeline
 from services.edge_worker.config import EdgeSettings, LaneSettings, RuntimeSettings
 from services.edge_worker.engine import Engine, Hooks
 from services.edge_worker.model import LoadedModel
@@ -95,7 +96,8 @@ class EdgeApp:
         self._generate = generate = GeneratePipeline(
             model, engine, lanes, self._settings.limits, self._settings.stream, recorder
         )
-        self._servicer.open(generate, engine, info, readiness.draining)
+        classify = ClassifyPipeline(model, engine, lanes, self._settings.limits, recorder)
+        self._servicer.open(generate, classify, engine, info, readiness.draining)
         _log.info("model_ready", model=info.name, model_id=info.model_id, provider=info.provider)
 
     async def stop(self) -> None:

@@ -89,6 +89,8 @@ class LimitSettings(Settings):
     max_stop_chars: Count = 128
     max_labels: Count = 256
     max_label_chars: Count = 128
+    max_classify_rows: Count = 8
+    """Rows of the batch that one `Classify` may hold at a time."""
     max_kept_forms: Count = 64
     """Compiled schemas and expressions that are kept for the next request."""
     default_budget_ms: Count = 8_000

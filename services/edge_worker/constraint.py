@@ -1,13 +1,11 @@
-"""Answers that must be one of a set of labels: a trie over their tokens."""
+"""What may come next in an answer that is held to a form; labels are the simplest form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from typing import Protocol
 
-import numpy as np
-
+from services.edge_worker.label_trie import TrieNode
 from services.edge_worker.sampling import Ids
 
 
@@ -28,41 +26,27 @@ class Constraint(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Node:
-    children: dict[int, _Node] = field(default_factory=dict)
-    ends: bool = False
-
-
 class LabelConstraint:
     """Lets through exactly the encodings of the labels.
 
-    Where one label begins another, the end token competes with what follows.
+    Where one label begins another, the end tokens compete with what follows.
 
     Args:
-        encodings: Tokens of each label, none empty.
-        end_token: Token that ends an answer.
+        root: Trie of the labels.
+        end_ids: Tokens that end an answer.
     """
 
-    def __init__(self, encodings: Iterable[Sequence[int]], end_token: int) -> None:
-        self._end = end_token
-        self._node = _Node()
-        for tokens in encodings:
-            node = self._node
-            for token in tokens:
-                node = node.children.setdefault(token, _Node())
-            node.ends = True
+    def __init__(self, root: TrieNode, end_ids: Collection[int]) -> None:
+        self._node = root
+        self._end_ids = end_ids
 
     def allowed(self) -> Ids:
         """See `Constraint.allowed`."""
-        tokens = sorted(self._node.children)
-        if self._node.ends and tokens:
-            tokens.append(self._end)
-        return np.array(tokens, dtype=np.int64)
+        return self._node.next_tokens(self._end_ids)
 
     def take(self, token: int) -> None:
         """See `Constraint.take`."""
-        self._node = self._node.children.get(token) or _Node()
+        self._node = self._node.children.get(token) or TrieNode()
 
     @property
     def done(self) -> bool:

@@ -6,13 +6,14 @@ is exact, costs no mask and bounds the answer's length; what is not finite needs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from services.edge_worker.constraint import Constraint, LabelConstraint
 from services.edge_worker.form import Form, LabelForm
 from services.edge_worker.grammar import GrammarCompiler
+from services.edge_worker.label_trie import build_trie
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +50,26 @@ class ModelForms:
     Args:
         encode: Text to tokens.
         grammars: Compiles what is not a set of labels.
-        end_token: Token that ends an answer.
+        end_ids: Tokens that end an answer.
     """
 
     def __init__(
-        self, encode: Callable[[str], Sequence[int]], grammars: GrammarCompiler, end_token: int
+        self,
+        encode: Callable[[str], Sequence[int]],
+        grammars: GrammarCompiler,
+        end_ids: Collection[int],
     ) -> None:
         self._encode = encode
         self._grammars = grammars
-        self._end_token = end_token
+        self._end_ids = end_ids
 
     def __call__(self, form: Form) -> HeldForm:
         """See `FormCompiler`."""
         if not isinstance(form, LabelForm):
             return HeldForm(self._grammars.compile(form).start)
         encodings = [self._encode(label) for label in form.labels]
+        root = build_trie(encodings)
         return HeldForm(
-            start=lambda: LabelConstraint(encodings, self._end_token),
+            start=lambda: LabelConstraint(root, self._end_ids),
             longest_tokens=max(map(len, encodings)) + 1,
         )

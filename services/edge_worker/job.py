@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.edge_worker.answer import Answer
-from services.edge_worker.events import Event
+from services.common.vocabulary import FinishReason
+from services.edge_worker.events import DeltaEvent, Event
+from services.edge_worker.sampling import Row, Scorer
 from services.edge_worker.scheduler.plan import LaneName
 
 
@@ -15,6 +16,26 @@ class Sink(Protocol):
 
     def push(self, event: Event) -> None:
         """Takes an event; never blocks."""
+        ...
+
+
+class Drawer(Protocol):
+    """Takes logits and says which token comes next; engine thread only."""
+
+    newest: int
+    """The token drawn last; the next decode step starts from it."""
+    count: int
+    """Tokens drawn."""
+
+    @property
+    def mean_logprob(self) -> float: ...
+    @property
+    def min_logprob(self) -> float: ...
+    @property
+    def mean_margin(self) -> float: ...
+
+    def take(self, row: Row, scorer: Scorer) -> tuple[DeltaEvent | None, FinishReason | None]:
+        """Draws from a row: what to send, and why it has ended, where it has."""
         ...
 
 
@@ -38,7 +59,7 @@ class Job:
     prompt: tuple[int, ...]
     max_tokens: int
     expires_at: float
-    answers: tuple[Answer, ...]
+    answers: tuple[Drawer, ...]
     sink: Sink
     ids: tuple[int, ...] = ()
     started_at: float | None = None
@@ -63,6 +84,6 @@ class Sample:
         return self.job.ids[self.index]
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> Drawer:
         """The answer itself."""
         return self.job.answers[self.index]

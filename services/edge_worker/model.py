@@ -38,12 +38,14 @@ class LoadedModel:
     Attributes:
         runtime: Weights.
         prompts: Builds prompts; safe to call from several threads.
+        encode: Text of a caller to tokens, without any control token.
         compile_form: Makes the form of an answer ready.
         new_decoder: Starts one stream of text.
     """
 
     runtime: Runtime
     prompts: Prompts
+    encode: Callable[[str], list[int]]
     compile_form: FormCompiler
     new_decoder: Callable[[], Decoder]
 
@@ -73,11 +75,12 @@ def load_onnx(settings: RuntimeSettings) -> LoadedModel:
         (folder / manifest.tokenizer_file).read_text(), info.vocab_size, info.eos_ids
     )
     forms = ModelForms(
-        tokenizer.encode_user, GrammarCompiler(vocabulary, info.eos_ids), min(info.eos_ids)
+        tokenizer.encode_user, GrammarCompiler(vocabulary, info.eos_ids), info.eos_ids
     )
     return LoadedModel(
         runtime=runtime,
         prompts=PromptBuilder(tokenizer, template, manifest.bos_id),
+        encode=tokenizer.encode_user,
         compile_form=forms,
         new_decoder=lambda: StreamDecoder(tokenizer),
     )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from services.common.deadline import Budget
-from services.common.errors import ContextTooLong, InvalidField, TandemError
+from services.common.errors import InvalidField, TandemError
 from services.edge_worker.answer import Answer, AnswerSpec
-from services.edge_worker.chat_template import TemplateError
 from services.edge_worker.config import LimitSettings, StreamSettings
 from services.edge_worker.engine import Engine
 from services.edge_worker.events import Event, FinishedEvent
@@ -20,10 +18,10 @@ from services.edge_worker.held import HeldForm
 from services.edge_worker.job import Job
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.outlet import Outlet
+from services.edge_worker.placing import Lanes, build_prompt, choose_lane, room_tokens
 from services.edge_worker.record import Outcome, Recorder
 from services.edge_worker.request import Generation
 from services.edge_worker.sampling import sample_seed
-from services.edge_worker.scheduler.lane import LaneLimits
 from services.edge_worker.scheduler.plan import LaneName
 
 
@@ -53,7 +51,7 @@ class GeneratePipeline:
         self,
         model: LoadedModel,
         engine: Engine,
-        lanes: Mapping[LaneName, LaneLimits],
+        lanes: Lanes,
         limits: LimitSettings,
         stream: StreamSettings,
         recorder: Recorder,
@@ -75,7 +73,10 @@ class GeneratePipeline:
             SlowReader, EngineFailed: It was cut off.
         """
         held = await self._forms.ready(request.tenant, request.form, budget)
-        prompt = await self._prompt(request)
+        long = request.chars > self._limits.off_loop_chars
+        prompt = await build_prompt(
+            self._model.prompts, request.turns, request.system, off_loop=long
+        )
         outlet = self._outlet(lambda: self._engine.abort(job))
         job = self._job(request, held, prompt, budget, outlet)
         ticket = self._ticket(job, budget)
@@ -96,18 +97,6 @@ class GeneratePipeline:
             self._engine.abort(job)
             self._recorder.record(request, ticket, job, outcome)
 
-    async def _prompt(self, request: Generation) -> tuple[int, ...]:
-        try:
-            if request.chars > self._limits.off_loop_chars:
-                built = await asyncio.to_thread(
-                    self._model.prompts.build, request.turns, request.system
-                )
-            else:
-                built = self._model.prompts.build(request.turns, request.system)
-        except TemplateError as exc:
-            raise InvalidField("messages", "the model's chat template refuses them") from exc
-        return tuple(built)
-
     def _outlet(self, on_overflow: Callable[[], None]) -> Outlet:
         return Outlet(self._stream.max_pending_events, self._stream.max_pending_bytes, on_overflow)
 
@@ -124,8 +113,11 @@ class GeneratePipeline:
         outlet: Outlet,
     ) -> Job:
         cap = self._cap(request, held)
-        lane = self._lane(request, len(prompt), cap)
-        max_tokens = min(cap, self._room(lane, len(prompt), max(1, request.min_output_tokens)))
+        lane = request.lane or choose_lane(self._lanes, len(prompt), cap)
+        least = max(1, request.min_output_tokens)
+        # An answer's cap is cut to the room there is, silently.
+        room = room_tokens(self._lanes[lane], len(prompt), least, request.samples)
+        max_tokens = min(cap, room)
         return Job(
             lane=lane,
             tenant=request.tenant,
@@ -161,23 +153,6 @@ class GeneratePipeline:
         if asked and asked < longest:
             raise InvalidField("max_output_tokens", f"the longest label needs {longest} tokens")
         return longest
-
-    def _lane(self, request: Generation, prompt_tokens: int, cap: int) -> LaneName:
-        if request.lane is not None:
-            return request.lane
-        fits = prompt_tokens + cap <= self._lanes[LaneName.SIMPLE].longest_tokens
-        return LaneName.SIMPLE if fits else LaneName.COMPLEX
-
-    def _room(self, lane: LaneName, prompt_tokens: int, least: int) -> int:
-        """Tokens that an answer may have; an answer's cap is cut to it silently."""
-        longest = self._lanes[lane].longest_tokens
-        if prompt_tokens + least > longest:
-            raise ContextTooLong(
-                "messages",
-                f"the prompt has {prompt_tokens} tokens and the answer at least {least}; "
-                f"lane {lane} holds {longest} together",
-            )
-        return longest - prompt_tokens
 
     def _ticket(self, job: Job, budget: Budget) -> Ticket:
         return Ticket(

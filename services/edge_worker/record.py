@@ -89,6 +89,20 @@ class Recorder:
         if report.decode_rows:
             self._rows.record(report.decode_rows, {names.LANE: report.lane.value})
 
+    def classified(
+        self, lane: LaneName, outcome: str, input_tokens: int, rows: int, total_ms: float
+    ) -> None:
+        """One `Classify`, when it has ended in any way; `rows` are paths of labels read."""
+        self._requests.add(1, {names.LANE: lane.value, names.OUTCOME: outcome})
+        _log.info(
+            "classify",
+            lane=lane.value,
+            outcome=outcome,
+            input_tokens=input_tokens,
+            rows=rows,
+            total_ms=round(total_ms, 1),
+        )
+
     def record(self, request: Generation, ticket: TicketFacts, job: Job, outcome: Outcome) -> None:
         """One request, when it has ended in any way."""
         now = time.monotonic()

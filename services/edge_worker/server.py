@@ -10,6 +10,7 @@ import grpc
 
 from services.common.errors import Draining, Unimplemented
 from services.common.rpc.call import current_call
+from services.edge_worker.classify import ClassifyPipeline
 from services.edge_worker.config import EdgeSettings
 from services.edge_worker.engine import Engine
 from services.edge_worker.events import DeltaEvent, Event, FinishedEvent, StartedEvent
@@ -17,6 +18,7 @@ from services.edge_worker.load import WIRE_LANES, read_interval_s, report_load
 from services.edge_worker.pipeline import GeneratePipeline, Ticket
 from services.edge_worker.runtime.base import ModelInfo
 from services.edge_worker.validate import read_generate
+from services.edge_worker.validate_classify import read_classify
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
@@ -31,16 +33,19 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
         self._settings = settings
         self._draining = asyncio.Event()
         self._parts: tuple[GeneratePipeline, Engine, ModelInfo] | None = None
+        self._classify: ClassifyPipeline | None = None
 
     def open(
         self,
         generate: GeneratePipeline,
+        classify: ClassifyPipeline,
         engine: Engine,
         info: ModelInfo,
         draining: asyncio.Event,
     ) -> None:
         """The model is warm: take calls. Load is told until `draining` is set."""
         self._parts = (generate, engine, info)
+        self._classify = classify
         self._draining = draining
 
     async def Generate(  # type: ignore[override]
@@ -72,7 +77,16 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
     async def Classify(
         self, request: edge_pb2.ClassifyRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> edge_pb2.ClassifyResponse:
-        raise Unimplemented("Classify: this worker has no classifier yet")
+        _, _, info = self._ready()
+        wanted = read_classify(request, self._settings.limits)
+        pairs = await self._classifier().run(wanted, current_call().budget)
+        labels = [edge_pb2.LabelProbability(label=one, probability=p) for one, p in pairs]
+        return edge_pb2.ClassifyResponse(labels=labels, model_id=info.model_id)
+
+    def _classifier(self) -> ClassifyPipeline:
+        if self._classify is None:
+            raise Draining("the edge model is not loaded yet")
+        return self._classify
 
     def _ready(self) -> tuple[GeneratePipeline, Engine, ModelInfo]:
         if self._parts is None:

@@ -48,8 +48,8 @@ def read_generate(
         lane=_lane(request.lane),
         system=request.system,
         turns=(
-            *_turns("few_shot", request.few_shot),
-            *_turns("messages", request.messages),
+            *read_turns("few_shot", request.few_shot),
+            *read_turns("messages", request.messages),
         ),
         sampling=_sampling(sampling, defaults),
         seed=sampling.seed if sampling.HasField("seed") else None,
@@ -84,7 +84,8 @@ def _check_text(request: edge_pb2.GenerateRequest, limits: LimitSettings) -> Non
         )
 
 
-def _turns(field: str, messages: Sequence[chat_pb2.Message]) -> tuple[Turn, ...]:
+def read_turns(field: str, messages: Sequence[chat_pb2.Message]) -> tuple[Turn, ...]:
+    """Turns of `field`; InvalidField for a bad role or no content."""
     return tuple(_turn(f"{field}[{i}]", message) for i, message in enumerate(messages))
 
 

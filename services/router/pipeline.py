@@ -12,7 +12,7 @@ from services.common.errors import TandemError
 from services.common.pii.span import PiiDetector
 from services.common.telemetry import names
 from services.router.ask import Ask
-from services.router.execute.executor import Executor
+from services.router.execute.executor import Errand, Executor
 from services.router.execute.sink import Sink
 from services.router.execute.trail import Reply, Trail
 from services.router.gather import Gatherer
@@ -42,7 +42,7 @@ class Pipeline:
         try:
             facts, plan = self.plan(ask, policy, trail)
             await sink.decided(plan)
-            reply = await self.executor.run(ask, facts, policy.policy, plan, sink, trail)
+            reply = await self.executor.run(Errand(ask, facts, policy.policy, plan, sink, trail))
             trail.reply, trail.ended = reply, "ANSWERED"
             return reply, trail
         except asyncio.CancelledError:

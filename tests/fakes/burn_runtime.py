@@ -215,7 +215,7 @@ class _ByteVocabulary:
 def byte_forms() -> ModelForms:
     """The real compiler over the fake's vocabulary."""
     vocabulary = LLTokenizer(TokenizerWrapper(_ByteVocabulary()), n_vocab=VOCAB)
-    return ModelForms(lambda text: list(text.encode()), GrammarCompiler(vocabulary, {EOS}), EOS)
+    return ModelForms(lambda text: list(text.encode()), GrammarCompiler(vocabulary, {EOS}), {EOS})
 
 
 def burn_model(settings: BurnSettings) -> LoadedModel:
@@ -223,6 +223,7 @@ def burn_model(settings: BurnSettings) -> LoadedModel:
     return LoadedModel(
         runtime=BurnRuntime(settings),
         prompts=BytePrompts(),
+        encode=lambda text: list(text.encode()),
         compile_form=byte_forms() if settings.hold_forms else lambda _: FREE,
         new_decoder=lambda: ByteDecoder(settings.token_repeat),
     )

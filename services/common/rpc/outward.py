@@ -94,25 +94,14 @@ async def open_stream(
     Raises:
         RemoteError: The call failed; carries status, reason and retry delay.
     """
-    now = time.monotonic()
-    span = _tracer.start_span(
-        name,
-        kind=SpanKind.CLIENT,
-        attributes={
-            names.RPC_SYSTEM: "grpc",
-            names.RPC_SERVICE: name.partition("/")[0],
-            names.RPC_METHOD: name.partition("/")[2],
-        },
-    )
-    carrier: dict[str, str] = {}
-    propagate.inject(carrier, context=trace.set_span_in_context(span))
+    span = _client_span(name)
     stream = method(
         request,
         timeout=cap_ms / 1000.0,
         metadata=(
-            *budget.child_metadata(now, cap_ms),
+            *budget.child_metadata(time.monotonic(), cap_ms),
             ("x-request-id", request_id),
-            *((k, v) for k, v in carrier.items() if k in ("traceparent", "tracestate")),
+            *_trace_pairs(span),
             *metadata,
         ),
     )
@@ -131,3 +120,20 @@ async def open_stream(
         if code is not grpc.StatusCode.OK:
             span.set_status(Status(StatusCode.ERROR, code.name))
         span.end()
+
+
+def _client_span(name: str) -> trace.Span:
+    service, _, method = name.partition("/")
+    attributes = {
+        names.RPC_SYSTEM: "grpc",
+        names.RPC_SERVICE: service,
+        names.RPC_METHOD: method,
+    }
+    return _tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+
+
+def _trace_pairs(span: trace.Span) -> list[tuple[str, str]]:
+    """The trace's own keys alone; baggage does not travel."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context=trace.set_span_in_context(span))
+    return [(key, carrier[key]) for key in ("traceparent", "tracestate") if key in carrier]

@@ -97,13 +97,18 @@ def _leave_slow_cloud(
     fitting = {t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable}
     if fitting:
         return draft.moved(
-            "latency", _cheapest(frozenset(fitting)), Reason.LATENCY_PRESSURE, seen=inputs
+            "latency",
+            _cheapest(frozenset(fitting)),
+            Reason.LATENCY_PRESSURE,
+            fallback_type=FallbackType.TIMEOUT,
+            seen=inputs,
         )
     if Target.EDGE in draft.permitted and facts.edge.usable and facts.edge.ttft_ms < usable:
         return draft.moved(
             "latency",
             Target.EDGE,
             Reason.LATENCY_PRESSURE,
+            fallback_type=FallbackType.TIMEOUT,
             truncated=edge_eta > usable,
             seen=inputs,
         )

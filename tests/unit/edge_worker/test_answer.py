@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from services.common.vocabulary import FinishReason
 from services.edge_worker.answer import Answer, AnswerSpec
 from services.edge_worker.constraint import LabelConstraint
+from services.edge_worker.label_trie import build_trie
 from services.edge_worker.sampling import Row, SamplingParams, Scorer
 from services.edge_worker.stop import StopMatcher
 from tests.fakes.burn_runtime import EOS, VOCAB, ByteDecoder
@@ -124,7 +125,9 @@ def test_labels_hold_the_answer(wish: str, expected: str) -> None:
     labels = ["yes", "no", "no way"]
     spec = AnswerSpec(GREEDY, 0, 10, end_ids=frozenset({EOS}))
     one = Answer(
-        spec, ByteDecoder(1), LabelConstraint([list(label.encode()) for label in labels], EOS)
+        spec,
+        ByteDecoder(1),
+        LabelConstraint(build_trie(list(label.encode()) for label in labels), {EOS}),
     )
     scorer, text, reason = Scorer(VOCAB), "", None
     for place in range(10):

@@ -140,6 +140,12 @@ CASES: dict[str, tuple[dict[str, Any], Reason, FallbackType, list[Target]]] = {
         FallbackType.NONE,
         [E, S, L],
     ),
+    "a cloud too slow for the budget leaves the edge": (
+        {"features": replace(SHORT, computes_amounts=True), "expires_at": 1.2},
+        Reason.LATENCY_PRESSURE,
+        FallbackType.TIMEOUT,
+        [E, S, L],
+    ),
     "a tenant without the large model": (
         {"permitted": frozenset({E, S}), "features": replace(SHORT, computes_amounts=True)},
         Reason.TIER_LIMIT,

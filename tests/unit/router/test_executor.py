@@ -25,7 +25,7 @@ from services.common.vocabulary import (
 )
 from services.router.ask import Ask
 from services.router.config import RouterBreakers
-from services.router.execute.executor import Executor
+from services.router.execute.executor import Errand, Executor
 from services.router.execute.trail import Reply, Trail
 from services.router.policy.decide import decide
 from services.router.policy.facts import Facts, Screening, TextFeatures
@@ -66,7 +66,7 @@ async def run(
     plan = decide(facts, SHIPPED, ask.budget.received_at)
     trail, sink = Trail(), CollectingSink()
     executor = Executor(targets, CloudLatency(), Breakers(RouterBreakers()), time.monotonic)
-    reply = await executor.run(ask, facts, SHIPPED, plan, sink, trail)
+    reply = await executor.run(Errand(ask, facts, SHIPPED, plan, sink, trail))
     return reply, trail, sink
 
 
@@ -169,7 +169,9 @@ async def test_cancellation_closes_the_target_and_records_the_attempt() -> None:
     facts = replace(make_facts(), expires_at=ask.budget.expires_at)
     plan = decide(facts, SHIPPED, ask.budget.received_at)
     executor = Executor(models, CloudLatency(), Breakers(RouterBreakers()), time.monotonic)
-    task = asyncio.create_task(executor.run(ask, facts, SHIPPED, plan, CollectingSink(), trail))
+    task = asyncio.create_task(
+        executor.run(Errand(ask, facts, SHIPPED, plan, CollectingSink(), trail))
+    )
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -188,7 +190,7 @@ async def test_an_open_breaker_skips_and_says_so_and_one_probe_closes_it() -> No
         ask, trail = make_ask(), Trail()
         now = replace(facts, expires_at=ask.budget.expires_at)
         plan = decide(now, SHIPPED, ask.budget.received_at)
-        reply = await executor.run(ask, now, SHIPPED, plan, CollectingSink(), trail)
+        reply = await executor.run(Errand(ask, now, SHIPPED, plan, CollectingSink(), trail))
         return reply, trail
 
     for _ in range(3):
@@ -212,9 +214,11 @@ async def test_bad_requests_and_leaving_callers_never_open_a_breaker() -> None:
     ask = make_ask()
     facts = replace(make_facts(), expires_at=ask.budget.expires_at)
     plan = decide(facts, SHIPPED, ask.budget.received_at)
-    await executor.run(ask, facts, SHIPPED, plan, CollectingSink(), Trail())
+    await executor.run(Errand(ask, facts, SHIPPED, plan, CollectingSink(), Trail()))
     models[E].script = [30.0]
-    task = asyncio.create_task(executor.run(ask, facts, SHIPPED, plan, CollectingSink(), Trail()))
+    task = asyncio.create_task(
+        executor.run(Errand(ask, facts, SHIPPED, plan, CollectingSink(), Trail()))
+    )
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
