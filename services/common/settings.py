@@ -103,7 +103,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigInvalid(f"{path}: cannot be read: {exc}") from exc
     except yaml.YAMLError as exc:
-        raise ConfigInvalid(f"{path}: not valid YAML: {exc}") from exc
+        # The parser's own text quotes the file, which may hold what no log should show.
+        mark = getattr(exc, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigInvalid(f"{path}: not valid YAML{where}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):

@@ -15,6 +15,8 @@ from tandem.common.v1 import chat_pb2
 
 # A refusal of the request itself: another model may take it, and nobody is at fault.
 _CAPABILITY_CODES = frozenset({Code.INVALID_ARGUMENT, Code.UNIMPLEMENTED})
+# The tenant's own limits at the proxy say nothing of the provider's health.
+_TENANT_REASONS = frozenset({"RATE_LIMITED", "BUDGET_SPENT"})
 _REQUEST_CODES = _CAPABILITY_CODES | {Code.PERMISSION_DENIED}
 
 
@@ -129,7 +131,8 @@ class AttemptRun:
         if error.remote_code in _CAPABILITY_CODES and self._target is Target.EDGE:
             kind = FallbackType.CAPABILITY
         ended = self._fell_short(AttemptOutcome.FAILED, kind, error.remote_reason)
-        return replace(ended, request_at_fault=error.remote_code in _REQUEST_CODES)
+        theirs = error.remote_code in _REQUEST_CODES or error.remote_reason in _TENANT_REASONS
+        return replace(ended, request_at_fault=theirs)
 
     def _fell_short(
         self, outcome: AttemptOutcome, failure: FallbackType, error_reason: str
