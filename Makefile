@@ -5,11 +5,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := models/smollm2-135m-instruct
+PIN := uv pip compile --quiet --no-emit-index-url --generate-hashes --python-version 3.11
+# Images take the versions that the tests ran with.
+PIN_IMAGE := $(PIN) --constraint requirements/dev.lock
+PLAIN_ORT := --override requirements/edge-cpu.overrides
 # Every tool runs from the virtual environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock bench-spine bench-router clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,10 +59,20 @@ format: $(STAMP) ## Format the code and the protos
 gen: $(STAMP) ## Generate gen/ from protos/
 	@python scripts/generate.py
 
-lock: ## Pin every package anew into requirements/dev.lock
+lock: ## Pin every package anew into requirements/*.lock
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv; }
-	@uv pip compile --universal --quiet --no-emit-index-url --all-extras --group dev --generate-hashes \
-		pyproject.toml -o requirements/dev.lock
+	@$(PIN) --universal --all-extras --group dev pyproject.toml -o requirements/dev.lock
+	@$(PIN_IMAGE) --universal --extra router pyproject.toml -o requirements/router.lock
+	@$(PIN_IMAGE) --universal --extra cloud pyproject.toml -o requirements/cloud.lock
+	@$(PIN_IMAGE) --universal --extra edge $(PLAIN_ORT) pyproject.toml -o requirements/edge.lock
+	@$(PIN_IMAGE) --universal --extra edge --extra cli $(PLAIN_ORT) pyproject.toml -o requirements/tools.lock
+	@$(PIN_IMAGE) --python-platform x86_64-manylinux_2_28 --extra edge \
+		pyproject.toml requirements/edge-cuda.in -o requirements/edge-cuda.lock
+	@$(PIN) --universal requirements/manifests.in -o requirements/manifests.lock
+
+manifests: $(STAMP) ## Build, validate and policy-check every Kubernetes overlay and image
+	@python scripts/manifests.py
+	@python -m pytest -q tests/unit/deploy
 
 bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and stopped processes
 	@python -m benchmarks.spine

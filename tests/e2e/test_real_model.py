@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,3 +75,36 @@ def test_the_same_seed_gives_the_same_answer(tandem: Tandem) -> None:
     request.sampling.seed = 8
     assert first == second
     assert tandem.stream(request).text != first
+
+
+def test_a_pinned_schema_is_answered_by_the_edge_and_kept(tandem: Tandem) -> None:
+    """Private text cannot leave, so the small model's answer has to fit by itself."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "topic": {"enum": ["refund", "card", "other"]},
+            "urgent": {"type": "boolean"},
+            "summary": {"type": "string", "maxLength": 40},
+        },
+        "required": ["topic", "urgent", "summary"],
+        "additionalProperties": False,
+    }
+    for text in ("My card is lost, mail jo@example.com", "call 138 0013 8000 about my refund"):
+        request = question(text, max_output_tokens=80)
+        request.output.json_schema = json.dumps(schema)
+        result = tandem.stream(request, deadline_ms=60_000)
+        assert result.served == ("L0", "EDGE", "PII_PIN", "NONE")
+        answer = json.loads(result.text)
+        assert set(answer) == {"topic", "urgent", "summary"}
+        assert answer["topic"] in ("refund", "card", "other")
+    assert tandem.upstream.seen() == []
+
+
+def test_pinned_labels_and_expressions_are_kept(tandem: Tandem) -> None:
+    request = question("jo@example.com wants the money back")
+    request.output.labels.values.extend(["refund", "complaint"])
+    assert tandem.stream(request, deadline_ms=60_000).text in ("refund", "complaint")
+    request.output.regex = r"[A-Z]{3}-\d{4}"
+    result = tandem.stream(request, deadline_ms=60_000)
+    assert result.served[1] == "EDGE"
+    assert re.fullmatch(r"[A-Z]{3}-\d{4}", result.text)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from services.common.errors import Code, RemoteError
 from services.common.vocabulary import AttemptOutcome, FallbackType, Reason, StreamMode, Target
 from services.router.execute.sink import Sink
+from services.router.policy.recheck import Recheck
 from services.router.policy.release import Release
 from services.router.targets.base import Began, Done, Job, ModelEvent, ModelTarget, Piece
 from tandem.common.v1 import chat_pb2
@@ -18,6 +19,10 @@ _CAPABILITY_CODES = frozenset({Code.INVALID_ARGUMENT, Code.UNIMPLEMENTED})
 # The tenant's own limits at the proxy say nothing of the provider's health.
 _TENANT_REASONS = frozenset({"RATE_LIMITED", "BUDGET_SPENT"})
 _REQUEST_CODES = _CAPABILITY_CODES | {Code.PERMISSION_DENIED}
+
+
+class _TooSlow(Exception):
+    """The second look says that the edge will be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class AttemptRun:
         release: Release,
         sink: Sink,
         clock: Callable[[], float],
+        recheck: Recheck | None = None,
     ) -> None:
         self._target = target
         self._model = model
@@ -59,6 +65,8 @@ class AttemptRun:
         self._began = Began("")
         self._done: Done | None = None
         self._tokens = 0
+        self._first_token_at = 0.0
+        self._recheck = recheck
         self.first_text_at: float | None = None
 
     async def run(self, cap_ms: float, final_ms: float) -> Ended:
@@ -78,6 +86,8 @@ class AttemptRun:
             return self._fell_short(
                 AttemptOutcome.TIMED_OUT, FallbackType.TIMEOUT, "ATTEMPT_TIMED_OUT"
             )
+        except _TooSlow:
+            return self._fell_short(AttemptOutcome.TIMED_OUT, FallbackType.TIMEOUT, "TOO_SLOW")
         except RemoteError as error:
             return self._refused(error)
         if self._done is None:
@@ -93,6 +103,7 @@ class AttemptRun:
         async for event in events:
             if isinstance(event, Piece):
                 self._tokens += event.tokens
+                self._look_again()
                 await self._show(self._release.feed(event.text, event.tokens))
                 if self._release.committed and not extended:
                     timer.reschedule(final_at)
@@ -101,6 +112,19 @@ class AttemptRun:
                 self._began = event
             else:
                 self._done = event
+
+    def _look_again(self) -> None:
+        """Gives a slow edge up, once and only before the commit point."""
+        now, budget = self._clock(), self._job.ask.budget
+        self._first_token_at = self._first_token_at or now
+        recheck = self._recheck
+        if recheck is None or self._release.committed:
+            return
+        if recheck.due(budget.spent_ms(now), budget.granted_ms()):
+            self._recheck = None
+            decoding_ms = (now - self._first_token_at) * 1000.0
+            if recheck.leave(self._tokens, decoding_ms, budget.remaining_ms(now)):
+                raise _TooSlow
 
     async def _judge(self, done: Done) -> Ended:
         """The text is whole: keeps it if it fulfils its contract, or was shown already."""

@@ -32,8 +32,9 @@ from services.router.execute.sink import Sink
 from services.router.execute.trail import Reply, Trail
 from services.router.policy import machine
 from services.router.policy.config import Policy
-from services.router.policy.facts import Facts
+from services.router.policy.facts import CLOUD, Facts
 from services.router.policy.plan import Plan
+from services.router.policy.recheck import Recheck
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.targets.base import Job, ModelTarget
@@ -94,7 +95,15 @@ class Executor:
         release = release_for(ask.mode, policy.commit_tokens, judged=not ask.free_text)
         limit_ms = move.cap_ms if release.mode is StreamMode.HOLD else final_ms
         job = _job(errand, move, limit_ms)
-        run = AttemptRun(target, self.models[target], job, release, errand.sink, self.clock)
+        run = AttemptRun(
+            target,
+            self.models[target],
+            job,
+            release,
+            errand.sink,
+            self.clock,
+            _recheck(errand, move),
+        )
         ended = Ended(AttemptOutcome.CANCELLED, FallbackType.NONE, Reason.DEFAULT)
         with _span(move) as span:
             try:
@@ -126,6 +135,23 @@ def _job(errand: Errand, move: machine.Enter, limit_ms: float) -> Job:
         max_output_tokens=tokens,
         context_tokens=int(policy.degrade_context_share * edge.context_tokens),
         simple_lane=size <= policy.latency.simple_lane_max_tokens,
+    )
+
+
+def _recheck(errand: Errand, move: machine.Enter) -> Recheck | None:
+    """Only the edge is looked at twice, and only where a cloud attempt stands behind it."""
+    if move.attempt.target is not Target.EDGE or move.attempt.truncated:
+        return None
+    later = [a.target for a in errand.plan.attempts[move.index + 1 :] if a.target in CLOUD]
+    if not later:
+        return None
+    policy = errand.policy
+    return Recheck(
+        at_share=policy.latency.recheck_share,
+        edge_share=policy.latency.edge_share,
+        expected_tokens=errand.plan.expected_output_tokens,
+        cloud_eta_ms=errand.facts.cloud[later[0]].eta_ms,
+        reserve_ms=policy.caps.reserve_ms,
     )
 
 

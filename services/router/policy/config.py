@@ -57,6 +57,8 @@ class LatencyPolicy(Settings):
 
     edge_share: float = Field(default=0.9, gt=0, le=1)
     """The edge is taken while its ETA fits this share of what remains."""
+    recheck_share: float = Field(default=0.3, gt=0, le=1)
+    """Share of the budget at which a running edge attempt is judged again by its own pace."""
     cloud_small_prior_ms: float = 1_500.0
     cloud_large_prior_ms: float = 2_500.0
     """Expected time of a whole answer before any was measured."""

