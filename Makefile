@@ -65,7 +65,7 @@ lock: ## Pin every package anew into requirements/*.lock
 	@$(PIN_IMAGE) --universal --extra router pyproject.toml -o requirements/router.lock
 	@$(PIN_IMAGE) --universal --extra cloud pyproject.toml -o requirements/cloud.lock
 	@$(PIN_IMAGE) --universal --extra edge $(PLAIN_ORT) pyproject.toml -o requirements/edge.lock
-	@$(PIN_IMAGE) --universal --extra edge --extra cli $(PLAIN_ORT) pyproject.toml -o requirements/tools.lock
+	@$(PIN_IMAGE) --universal --extra all $(PLAIN_ORT) pyproject.toml -o requirements/tools.lock
 	@$(PIN_IMAGE) --python-platform x86_64-manylinux_2_28 --extra edge \
 		pyproject.toml requirements/edge-cuda.in -o requirements/edge-cuda.lock
 	@$(PIN) --universal requirements/manifests.in -o requirements/manifests.lock

@@ -55,7 +55,7 @@ def start(system: System) -> tuple[dict[str, Callable[[], None]], dict[str, int]
     environment = {
         "TANDEM_ROUTER__SERVER__LISTEN": "127.0.0.1:0",
         "TANDEM_ROUTER__EDGE__ADDRESS": address,
-        "TANDEM_ROUTER__LEDGER_FILE": str(system.run_dir / "ledger.jsonl"),
+        "TANDEM_ROUTER__LEDGER_URL": f"sqlite:///{system.run_dir / 'ledger.db'}",
     }
     router = system.start("router", ["-m", "services.router.main"], environment)
     hop_stub: Any = edge_pb2_grpc.EdgeWorkerServiceStub(

@@ -68,7 +68,8 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="tandem-demo-") as folder:
         bodies = Path(folder) / "upstream-bodies.jsonl"
         system = System(Path("build/demo"))
-        options = LaunchOptions(config_dir, models_root, 0, 0, 0, bodies)
+        ledger = f"sqlite:///{system.run_dir / 'ledger.db'}"
+        options = LaunchOptions(config_dir, models_root, 0, 0, 0, bodies, ledger)
         try:
             console.print("[bold]Starting[/]")
             address = launch(system, options, lambda line: console.print(f"  {line}"))

@@ -23,6 +23,7 @@ class LaunchOptions:
         models_root: Folder that `tandem models build` filled.
         router_port, edge_port, cloud_port: 0 takes a free one.
         bodies_file: Where the stand-in writes request bodies; None: nowhere.
+        ledger_url: Of the router's ledger; empty: as its settings say.
     """
 
     config_dir: Path
@@ -31,6 +32,7 @@ class LaunchOptions:
     edge_port: int = 50052
     cloud_port: int = 50053
     bodies_file: Path | None = None
+    ledger_url: str = ""
 
 
 def wants_standin(config_dir: Path) -> list[str]:
@@ -76,8 +78,9 @@ def launch(system: System, options: LaunchOptions, say: Say) -> str:
         "TANDEM_ROUTER__CLOUD__ADDRESS": cloud_address,
         "TANDEM_ROUTER__POLICY_FILE": str(options.config_dir / "policy.yaml"),
         "TANDEM_ROUTER__TENANTS_FILE": str(options.config_dir / "tenants.yaml"),
-        "TANDEM_ROUTER__LEDGER_FILE": str(system.run_dir / "ledger.jsonl"),
     }
+    if options.ledger_url:
+        links["TANDEM_ROUTER__LEDGER_URL"] = options.ledger_url
     router = _start_service(
         system, options, "router", "router", options.router_port, "TANDEM_ROUTER", links
     )

@@ -9,6 +9,7 @@ from cli.decide import decide
 from cli.demo import demo
 from cli.evaluate import evaluate_app
 from cli.keys import keys_app
+from cli.ledger import ledger_app
 from cli.models import models_app
 from cli.policy import policy_app
 from cli.up import up
@@ -27,6 +28,7 @@ app.command()(demo)
 app.add_typer(models_app, name="models")
 app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")
+app.add_typer(ledger_app, name="ledger")
 app.add_typer(evaluate_app, name="evaluate")
 
 

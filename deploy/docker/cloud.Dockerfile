@@ -3,12 +3,11 @@
 #
 #   docker build -f deploy/docker/cloud.Dockerfile -t tandem-cloud:0.1.0 .
 #
-# The base is pinned by its full tag. To pin the bytes too, ask your own registry for the
-# digest (`docker buildx imagetools inspect IMAGE`) and build with
-# `--build-arg BASE=python:3.11.14-slim-bookworm@sha256:…`.
-ARG BASE=python:3.11.14-slim-bookworm
+# The base is pinned by its full tag. To pin the bytes too, ask your registry for the digest
+# (`docker buildx imagetools inspect python:3.11.14-slim-bookworm`) and write `@sha256:…` behind
+# the tag, in every FROM.
 
-FROM ${BASE} AS build
+FROM python:3.11.14-slim-bookworm AS build
 COPY requirements/cloud.lock /tmp/requirements.lock
 # No pip in what is shipped: the builder's own installs into the other environment.
 RUN python -m venv --without-pip /opt/tandem \
@@ -21,7 +20,7 @@ COPY gen/tandem /app/tandem
 # Compiled here: the root of a running container is read-only.
 RUN /opt/tandem/bin/python -m compileall -q --invalidation-mode unchecked-hash /app /opt/tandem/lib
 
-FROM ${BASE}
+FROM python:3.11.14-slim-bookworm
 COPY --from=build /opt/tandem /opt/tandem
 COPY --from=build /app /app
 ENV PATH=/opt/tandem/bin:$PATH \

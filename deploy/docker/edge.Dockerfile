@@ -3,16 +3,16 @@
 #
 #   docker build -f deploy/docker/edge.Dockerfile -t tandem-edge:0.1.0 .
 #
-# The base is pinned by its full tag. To pin the bytes too, ask your own registry for the
-# digest (`docker buildx imagetools inspect IMAGE`) and build with
-# `--build-arg BASE=python:3.11.14-slim-bookworm@sha256:…`.
+# The base is pinned by its full tag. To pin the bytes too, ask your registry for the digest
+# (`docker buildx imagetools inspect python:3.11.14-slim-bookworm`) and write `@sha256:…` behind
+# the tag, in every FROM.
+#
 # LOCK=edge.lock runs on CPUs. LOCK=edge-cuda.lock (x86-64) brings CUDA 13 and cuDNN 9 as wheels:
 #
-#   docker build -f deploy/docker/edge.Dockerfile --build-arg LOCK=edge-cuda.lock -t tandem-edge:0.1.0-cuda .
+#   docker build -f deploy/docker/edge.Dockerfile --build-arg LOCK=edge-cuda.lock -t tandem-edge-cuda:0.1.0 .
 ARG LOCK=edge.lock
-ARG BASE=python:3.11.14-slim-bookworm
 
-FROM ${BASE} AS build
+FROM python:3.11.14-slim-bookworm AS build
 ARG LOCK
 COPY requirements/${LOCK} /tmp/requirements.lock
 # No pip in what is shipped: the builder's own installs into the other environment.
@@ -26,7 +26,7 @@ COPY gen/tandem /app/tandem
 # Compiled here: the root of a running container is read-only.
 RUN /opt/tandem/bin/python -m compileall -q --invalidation-mode unchecked-hash /app /opt/tandem/lib
 
-FROM ${BASE}
+FROM python:3.11.14-slim-bookworm
 COPY --from=build /opt/tandem /opt/tandem
 COPY --from=build /app /app
 # The library path matters to the CUDA build alone; elsewhere the folders are absent.

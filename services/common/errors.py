@@ -95,6 +95,13 @@ class Unauthenticated(TandemError):
         super().__init__("a valid credential is required in the authorization metadata")
 
 
+class NotFound(TandemError):
+    """There is no such thing for this caller; another tenant's reads the same."""
+
+    code = Code.NOT_FOUND
+    reason = "NOT_FOUND"
+
+
 class PermissionDenied(TandemError):
     """The credential is valid and does not permit this."""
 

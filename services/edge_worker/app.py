@@ -14,8 +14,11 @@ from services.common.errors import ConfigInvalid
 from services.common.rpc.call import Principal
 from services.common.rpc.readiness import Readiness
 from services.edge_worker.classify import ClassifyPipeline
-from services.edge_worker.config import EdgeSettings, LaneSettings, RuntimeSettings
+from services.edge_worker.config import EdgeSettings, EmbedSettings, LaneSettings, RuntimeSettings
+from services.edge_worker.embed.batcher import EmbedBatcher
+from services.edge_worker.embed.runner import Embedder
 from services.edge_worker.engine import Engine, Hooks
+from services.edge_worker.kit.errors import ModelError
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.pipeline import GeneratePipeline
 from services.edge_worker.record import Recorder
@@ -69,6 +72,7 @@ class EdgeApp:
         self._model: LoadedModel | None = None
         self._engine: Engine | None = None
         self._generate: GeneratePipeline | None = None
+        self._embedder: EmbedBatcher | None = None
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the servicer, which refuses calls until `start` is through."""
@@ -97,7 +101,8 @@ class EdgeApp:
             model, engine, lanes, self._settings.limits, self._settings.stream, recorder
         )
         classify = ClassifyPipeline(model, engine, lanes, self._settings.limits, recorder)
-        self._servicer.open(generate, classify, engine, info, readiness.draining)
+        self._embedder = await _open_embedder(self._settings.embed)
+        self._servicer.open(generate, classify, self._embedder, engine, info, readiness.draining)
         _log.info("model_ready", model=info.name, model_id=info.model_id, provider=info.provider)
 
     async def stop(self) -> None:
@@ -106,8 +111,23 @@ class EdgeApp:
             await self._engine.stop()
         if self._generate is not None:
             self._generate.close()
+        if self._embedder is not None:
+            await self._embedder.stop()
         if self._model is not None:
             self._model.runtime.close()
+
+
+async def _open_embedder(settings: EmbedSettings) -> EmbedBatcher | None:
+    """None where no folder is set; ConfigInvalid where it cannot be used."""
+    if settings.model_dir is None:
+        return None
+    try:
+        embedder = await asyncio.to_thread(Embedder.load, settings.model_dir)
+    except ModelError as exc:
+        raise ConfigInvalid(f"embed.model_dir: {exc}") from exc
+    batcher = EmbedBatcher(embedder.embed, embedder.model_id, settings)
+    batcher.start()
+    return batcher
 
 
 def lane_limits(settings: EdgeSettings, info: ModelInfo) -> dict[LaneName, LaneLimits]:

@@ -91,8 +91,6 @@ class LimitSettings(Settings):
     max_label_chars: Count = 128
     max_classify_rows: Count = 8
     """Rows of the batch that one `Classify` may hold at a time."""
-    max_kept_forms: Count = 64
-    """Compiled schemas and expressions that are kept for the next request."""
     default_budget_ms: Count = 8_000
     max_budget_ms: Count = 120_000
     off_loop_chars: Annotated[int, Field(ge=0)] = 2_000
@@ -105,6 +103,23 @@ class SamplingSettings(Settings):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0
+
+
+class EmbedSettings(Settings):
+    """Vectors of texts."""
+
+    model_dir: Path | None = None
+    """Folder made by `python -m services.edge_worker.embed.kit`; without it no `Embed`."""
+    max_batch_size: Count = 32
+    """Texts of one call of the model."""
+    max_wait_ms: Milliseconds = 2.0
+    """A batch waits this long after its first text for others."""
+    max_queue: Count = 256
+    """Texts that may wait."""
+    max_texts: Count = 64
+    """Texts of one request."""
+    max_chars: Count = 8_000
+    """Of one text."""
 
 
 class StreamSettings(Settings):
@@ -123,4 +138,5 @@ class EdgeSettings(Settings):
     lanes: LanesSettings = LanesSettings()
     limits: LimitSettings = LimitSettings()
     sampling: SamplingSettings = SamplingSettings()
+    embed: EmbedSettings = EmbedSettings()
     stream: StreamSettings = StreamSettings()

@@ -1,10 +1,9 @@
-"""Makes forms ready beside the event loop, and keeps those that come again."""
+"""Makes forms ready beside the event loop, within the time of the call."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -20,20 +19,18 @@ _THREADS: Final = 1
 class FormDesk:
     """Lives on the event loop.
 
-    Forms are kept per tenant, so that how long one takes tells nothing of other tenants.
+    Nothing is kept for the next request: copies of a compiled grammar share its automaton,
+    so answers would use up one another's bound of states.
 
     Args:
         compiler: Does the work.
-        kept: Most forms that are kept.
     """
 
-    def __init__(self, compiler: FormCompiler, kept: int) -> None:
+    def __init__(self, compiler: FormCompiler) -> None:
         self._compiler = compiler
-        self._most = kept
-        self._kept: OrderedDict[tuple[str, Form], HeldForm] = OrderedDict()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="edge-forms")
 
-    async def ready(self, tenant: str, form: Form | None, budget: Budget) -> HeldForm:
+    async def ready(self, form: Form | None, budget: Budget) -> HeldForm:
         """The form, made ready within what is left of the budget.
 
         Raises:
@@ -44,15 +41,7 @@ class FormDesk:
             return FREE
         if isinstance(form, LabelForm):
             return self._compiler(form)
-        key = (tenant, form)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        held = await self._compile(form, budget)
-        self._kept[key] = held
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return held
+        return await self._compile(form, budget)
 
     def close(self) -> None:
         """Lets go of the thread; what waits for it is given up."""

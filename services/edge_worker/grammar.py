@@ -1,9 +1,9 @@
 """Answers held to a JSON schema or a regular expression, with llguidance.
 
-A grammar is compiled once, off the event loop; each answer gets a copy that follows it
-and says before each token which ones may come. Every step is bounded by fuel counted in
-the parser, and by the processor time that masks of one answer may take together, since
-masks are made on the engine's thread, between the steps of all other rows.
+A grammar is compiled for each request, off the event loop; its answers get copies that
+follow it and say before each token which ones may come. Every step is bounded by fuel
+counted in the parser, and by the processor time that masks of one answer may take
+together, since masks are made on the engine's thread, between the steps of other rows.
 """
 
 from __future__ import annotations
@@ -94,7 +94,11 @@ class GrammarCompiler:
 
 
 class Grammar:
-    """A compiled form; answers get copies of it."""
+    """A compiled form; answers get copies of it.
+
+    Copies share the automaton that they build as they go, and its bound of states, so a
+    grammar is for the samples of one request and not for the next.
+    """
 
     def __init__(self, matcher: LLMatcher, field: str, end_ids: frozenset[int]) -> None:
         self._matcher = matcher

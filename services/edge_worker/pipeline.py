@@ -62,7 +62,7 @@ class GeneratePipeline:
         self._limits = limits
         self._stream = stream
         self._recorder = recorder
-        self._forms = FormDesk(model.compile_form, limits.max_kept_forms)
+        self._forms = FormDesk(model.compile_form)
 
     async def run(self, request: Generation, budget: Budget, send: Send) -> None:
         """Sends Started, deltas and Finished.
@@ -72,7 +72,7 @@ class GeneratePipeline:
             QueueFull, DeadlineExceeded: Not now, or not in time.
             SlowReader, EngineFailed: It was cut off.
         """
-        held = await self._forms.ready(request.tenant, request.form, budget)
+        held = await self._forms.ready(request.form, budget)
         long = request.chars > self._limits.off_loop_chars
         prompt = await build_prompt(
             self._model.prompts, request.turns, request.system, off_loop=long

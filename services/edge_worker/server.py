@@ -12,6 +12,7 @@ from services.common.errors import Draining, Unimplemented
 from services.common.rpc.call import current_call
 from services.edge_worker.classify import ClassifyPipeline
 from services.edge_worker.config import EdgeSettings
+from services.edge_worker.embed.batcher import EmbedBatcher
 from services.edge_worker.engine import Engine
 from services.edge_worker.events import DeltaEvent, Event, FinishedEvent, StartedEvent
 from services.edge_worker.load import WIRE_LANES, read_interval_s, report_load
@@ -19,6 +20,7 @@ from services.edge_worker.pipeline import GeneratePipeline, Ticket
 from services.edge_worker.runtime.base import ModelInfo
 from services.edge_worker.validate import read_generate
 from services.edge_worker.validate_classify import read_classify
+from services.edge_worker.validate_embed import read_embed
 from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
@@ -34,11 +36,13 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
         self._draining = asyncio.Event()
         self._parts: tuple[GeneratePipeline, Engine, ModelInfo] | None = None
         self._classify: ClassifyPipeline | None = None
+        self._embedder: EmbedBatcher | None = None
 
     def open(
         self,
         generate: GeneratePipeline,
         classify: ClassifyPipeline,
+        embedder: EmbedBatcher | None,
         engine: Engine,
         info: ModelInfo,
         draining: asyncio.Event,
@@ -46,6 +50,7 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
         """The model is warm: take calls. Load is told until `draining` is set."""
         self._parts = (generate, engine, info)
         self._classify = classify
+        self._embedder = embedder
         self._draining = draining
 
     async def Generate(  # type: ignore[override]
@@ -72,7 +77,15 @@ class EdgeServicer(edge_pb2_grpc.EdgeWorkerServiceServicer):
     async def Embed(
         self, request: edge_pb2.EmbedRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> edge_pb2.EmbedResponse:
-        raise Unimplemented("Embed: this worker has no embedder yet")
+        if self._embedder is None:
+            raise Unimplemented("Embed: this worker has no embedder; set embed.model_dir")
+        texts = read_embed(request, self._settings.embed)
+        vectors = await self._embedder.embed(texts, current_call().budget)
+        embeddings = [
+            edge_pb2.Embedding(values=one.values.tolist(), unknown_share=one.unknown_share)
+            for one in vectors
+        ]
+        return edge_pb2.EmbedResponse(embeddings=embeddings, model_id=self._embedder.model_id)
 
     async def Classify(
         self, request: edge_pb2.ClassifyRequest, context: grpc.aio.ServicerContext[Any, Any]

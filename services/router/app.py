@@ -15,7 +15,8 @@ from services.common.vocabulary import Target
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
 from services.router.gather import Gatherer
-from services.router.ledger import JsonLinesLedger
+from services.router.ledger.feedback import FeedbackDesk
+from services.router.ledger.parts import open_ledger
 from services.router.pipeline import Pipeline
 from services.router.policy_store import PolicyStore
 from services.router.record import Recorder
@@ -52,7 +53,13 @@ class RouterApp:
             settings.cloud.secret_file, settings.cloud.secret_env, "cloud.secret_file"
         )
         self._secret = check_secret(secret, "cloud.secret_file")
-        self._ledger = JsonLinesLedger(settings.ledger_file)
+        self._ledger = open_ledger(
+            settings.ledger_url,
+            settings.ledger_spool_dir,
+            settings.ledger_spool_max_bytes,
+            settings.ledger_retention_days,
+            self._ledger_state,
+        )
         self._channels: list[grpc.aio.Channel] = []
         self._edge_load: EdgeLoad | None = None
 
@@ -68,22 +75,25 @@ class RouterApp:
             Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
             Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
         }
+        detector = StructuredDetector()
         pipeline = Pipeline(
-            detector=StructuredDetector(),
+            detector=detector,
             gatherer=Gatherer(self._edge_load, latency, breakers),
             executor=Executor(models, latency, breakers, time.monotonic),
-            recorder=Recorder(self._ledger),
+            recorder=Recorder(self._ledger.writer),
             clock=time.monotonic,
         )
-        servicer = RouterServicer(pipeline, self.admission, self._policies, settings.limits)
+        desk = FeedbackDesk(self._ledger.writer, detector, settings.limits.max_text_chars)
+        servicer = RouterServicer(pipeline, self.admission, self._policies, settings.limits, desk)
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
     async def start(self, readiness: Readiness) -> None:
         """Follows the edge and opens the ledger. Needs neither edge nor cloud to be up."""
         self._readiness = readiness
         self._policy_state(True)
+        self._ledger_state(True)
         self._policies.start()
-        self._ledger.start()
+        await self._ledger.start()
         await self.admission.start()
         if self._edge_load is not None:
             self._edge_load.start()
@@ -102,6 +112,11 @@ class RouterApp:
         """Health's `policy`: not serving while the file there is bad and an older one serves."""
         if self._readiness is not None:
             self._readiness.component("policy", well)
+
+    def _ledger_state(self, well: bool) -> None:
+        """Health's `ledger`: not serving while rows go to the spool; calls are served."""
+        if self._readiness is not None:
+            self._readiness.component("ledger", well)
 
     def _open(self, address: str, tls: TlsSettings) -> grpc.aio.Channel:
         channel = open_channel(address, self._settings.server.max_message_bytes, tls)

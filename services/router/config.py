@@ -62,4 +62,10 @@ class RouterSettings(Settings):
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""
     tenants_file: Path = Path("config/tenants.yaml")
-    ledger_file: Path = Path("build/ledger.jsonl")
+    ledger_url: str = "sqlite:///build/ledger.db"
+    """sqlite:///PATH or postgresql://USER@HOST/DATABASE."""
+    ledger_spool_dir: Path | None = None
+    """Where rows wait while the store is down, for this process alone. None: beside the
+    SQLite file, or build/ledger-spool."""
+    ledger_spool_max_bytes: int = Field(default=256 * 1024 * 1024, ge=1024)
+    ledger_retention_days: float = Field(default=90.0, gt=0)

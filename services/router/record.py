@@ -13,7 +13,7 @@ from opentelemetry import metrics, trace
 from services.common.telemetry import names
 from services.router.ask import Ask
 from services.router.execute.trail import AttemptRecord, Reply, Trail
-from services.router.ledger import Ledger
+from services.router.ledger.entry import Ledger
 
 _log = structlog.get_logger()
 _meter = metrics.get_meter("tandem.router")

@@ -14,6 +14,7 @@ from services.router.ask import Ask
 from services.router.config import RequestLimits
 from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Trail
+from services.router.ledger.feedback import FeedbackDesk
 from services.router.pipeline import Pipeline
 from services.router.policy.config import Policy
 from services.router.policy.plan import Plan
@@ -42,11 +43,13 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         admission: RouterAdmission,
         policies: PolicyStore,
         limits: RequestLimits,
+        feedback: FeedbackDesk,
     ) -> None:
         self._pipeline = pipeline
         self._admission = admission
         self._policies = policies
         self._limits = limits
+        self._feedback = feedback
 
     async def Route(self, request: router_pb2.RouteRequest, context: Any) -> Any:
         """Answers whole: text is held until it is, so that a caller never sees a draft."""
@@ -83,8 +86,10 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         return convert.decide_response(plan, facts, policy.policy, policy.version, time.monotonic())
 
     async def Feedback(self, request: router_pb2.FeedbackRequest, context: Any) -> Any:
-        """Comes with the ledger's store."""
-        raise Unimplemented("Feedback arrives with the ledger store")
+        """Keeps a verdict on a request of the same tenant."""
+        tenant = self._admission.tenant(current_call().principal.tenant)
+        await self._feedback.take(request, tenant)
+        return router_pb2.FeedbackResponse()
 
     async def GetResult(self, request: router_pb2.GetResultRequest, context: Any) -> Any:
         """Comes with late answers."""

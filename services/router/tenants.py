@@ -33,6 +33,8 @@ class Tenant(Settings):
     max_deadline_ms: int = Field(default=120_000, ge=1)
     default_ttft_ms: int = Field(default=800, ge=1)
     default_channel: str = "api"
+    samples: bool = False
+    """Whether corrected answers may be kept, with personal data replaced."""
     stream_mode: StreamMode | None = None
     """Stricter than the policy's, or absent."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,26 @@ def eventually(check: Callable[[], bool], what: str, within_s: float = SETTLE_S)
         if time.monotonic() > end:
             raise AssertionError(f"did not come: {what}")
         time.sleep(0.02)
+
+
+def read_ledger(file: Path) -> list[dict[str, Any]]:
+    """Rows of a SQLite ledger, none where it is not made yet. Reads beside the router."""
+    if not file.exists():
+        return []
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        connection.row_factory = sqlite3.Row
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='requests'").fetchone():
+            return []
+        rows = connection.execute("SELECT * FROM requests ORDER BY rowid").fetchall()
+    return [_decoded(dict(row)) for row in rows]
+
+
+def _decoded(row: dict[str, Any]) -> dict[str, Any]:
+    for name in ("attempts", "pii_kinds", "stage_ms"):
+        row[name] = json.loads(row[name])
+    for name in ("usage_estimated", "degraded", "partial"):
+        row[name] = bool(row[name])
+    return row
 
 
 @dataclass(slots=True)
@@ -95,7 +116,7 @@ class Tandem:
         self._edge_env = {"TANDEM_EDGE__SERVER__LISTEN": "127.0.0.1:0", **edge}
         self._edge_module = edge_module
         self._options = options
-        self.ledger_file = run_dir / "ledger.jsonl"
+        self.ledger_file = run_dir / "ledger.db"
         self.edge, self.cloud = self._start_edge(), self._start_cloud()
         try:
             self._open()
@@ -140,7 +161,7 @@ class Tandem:
             "TANDEM_ROUTER__SERVER__LISTEN": "127.0.0.1:0",
             "TANDEM_ROUTER__EDGE__ADDRESS": self.edge.address,
             "TANDEM_ROUTER__CLOUD__ADDRESS": self.cloud.address,
-            "TANDEM_ROUTER__LEDGER_FILE": str(self.ledger_file),
+            "TANDEM_ROUTER__LEDGER_URL": f"sqlite:///{self.ledger_file.absolute()}",
             # Faults of one test must not close a border for the next; test_breakers has its own.
             "TANDEM_ROUTER__BREAKERS": "{edge: {min_calls: 100000}, cloud: {min_calls: 100000}}",
             **self._options.get("router", {}),
@@ -197,10 +218,8 @@ class Tandem:
         return result
 
     def ledger(self) -> list[dict[str, Any]]:
-        """Rows so far."""
-        if not self.ledger_file.exists():
-            return []
-        return [json.loads(line) for line in self.ledger_file.read_text().splitlines()]
+        """Rows so far, in the order they were stored."""
+        return read_ledger(self.ledger_file)
 
     def wait_rows(self, request_id: str, count: int = 1) -> list[dict[str, Any]]:
         """The rows of one request, once there are `count`."""

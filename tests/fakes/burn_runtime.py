@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from llguidance import LLTokenizer
-from llguidance._tokenizer import TokenizerWrapper
+from llguidance import LLTokenizer, TokenizerWrapper
 from numpy.typing import NDArray
 
 from services.common.settings import Settings

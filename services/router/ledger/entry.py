@@ -45,7 +45,8 @@ class Entry:
     def line(self) -> str:
         """One JSON line. NUL, which PostgreSQL refuses in text, becomes U+FFFD."""
         data = {"verdict": asdict(self.verdict)} if self.verdict else {"row": dict(self.row or {})}
-        return json.dumps(data, separators=(",", ":")).replace("\\u0000", "\\ufffd") + "\n"
+        text = json.dumps(data, separators=(",", ":"), default=str)
+        return text.replace("\\u0000", "\\ufffd") + "\n"
 
 
 def row_entry(row: Row) -> Entry:
@@ -74,9 +75,5 @@ def read_entry(line: str) -> Entry:
 
 
 def plain(entry: Entry) -> Entry:
-    """As it would come back from the spool, so that both ways store the same values.
-
-    Raises:
-        TypeError, ValueError: It holds something that JSON does not know.
-    """
+    """As it would come back from the spool, so that both ways store the same values."""
     return read_entry(entry.line())

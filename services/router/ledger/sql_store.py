@@ -10,13 +10,23 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    ProgrammingError,
+    SQLAlchemyError,
+    StatementError,
+)
 
 from services.router.ledger.engine import open_engine, parse_url
 from services.router.ledger.entry import Row, Verdict
 from services.router.ledger.migrate import upgrade
 from services.router.ledger.schema import COLUMNS, FEEDBACK, REQUESTS
 from services.router.ledger.store import LedgerQuery, RowsRefused, StoreDown
+
+# PostgreSQL: no such table or column or schema (not migrated yet), no permission (yet).
+_NOT_READY = frozenset({"42P01", "42703", "3F000", "42501"})
 
 
 class SqlLedgerStore:
@@ -71,7 +81,8 @@ class SqlLedgerStore:
         """See `LedgerStore`."""
         mine = (REQUESTS.c.tenant == tenant) & (REQUESTS.c.request_id == request_id)
         with self._begin() as connection:
-            return connection.execute(select(REQUESTS.c.row_id).where(mine).limit(1)).first() is not None
+            found = connection.execute(select(REQUESTS.c.row_id).where(mine).limit(1)).first()
+        return found is not None
 
     def set_verdict(self, verdicts: Sequence[Verdict]) -> None:
         """See `LedgerStore`."""
@@ -111,14 +122,22 @@ class SqlLedgerStore:
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except (DataError, IntegrityError) as exc:
-            raise RowsRefused(type(exc.orig).__name__) from exc
         except DBAPIError as exc:
-            raise StoreDown(f"the ledger's store failed: {type(exc.orig).__name__}") from exc
+            kind = type(exc.orig).__name__
+            if _refused(exc):
+                raise RowsRefused(kind) from exc
+            raise StoreDown(f"the ledger's store failed: {kind}") from exc
+        except (StatementError, OverflowError, TypeError, ValueError) as exc:
+            raise RowsRefused(type(exc).__name__) from exc
         except SQLAlchemyError as exc:
-            if isinstance(exc, SQLAlchemyError) and exc.__cause__ is not None:
-                raise RowsRefused(type(exc.__cause__).__name__) from exc
             raise StoreDown(f"the ledger's store failed: {type(exc).__name__}") from exc
+
+
+def _refused(error: DBAPIError) -> bool:
+    """Whether it is these values, and not the state of the database, that failed."""
+    if isinstance(error, ProgrammingError):
+        return getattr(error.orig, "sqlstate", None) not in _NOT_READY
+    return isinstance(error, (DataError, IntegrityError))
 
 
 def _selection(query: LedgerQuery) -> Select[Any]:

@@ -60,7 +60,7 @@ async def serving(folder: Path) -> AsyncIterator[Router]:
     tenants = [{"name": "acme"}, {"name": "other"}]
     file = write(folder, {**callers(folder), "tenants": tenants})
     settings = RouterSettings.model_validate(
-        {"tenants_file": str(file), "ledger_file": str(folder / "ledger.jsonl")}
+        {"tenants_file": str(file), "ledger_url": f"sqlite:///{folder}/ledger.db"}
     )
     app = RouterApp(settings)
     server = grpc.aio.server(

@@ -188,3 +188,17 @@ def test_the_bound_is_about_what_is_written_out() -> None:
     FORMS(RegexForm("(ab){1000}"))
     with pytest.raises(InvalidField, match=str(MAX_EXPANDED)):
         FORMS(RegexForm("(ab){2001}"))
+
+
+def test_one_answer_cannot_use_up_the_bounds_of_the_next_request() -> None:
+    """Copies share an automaton; a new compilation must not."""
+    form, rng = RegexForm(".*[a-m].{200}"), np.random.default_rng(0)
+    one = FORMS(form).start()
+    assert one is not None
+    with pytest.raises(InvalidField):
+        for _ in range(20 * MOST):
+            one.allowed()
+            one.take(ord("a") + int(rng.integers(26)))
+    other = FORMS(form).start()
+    assert other is not None
+    assert len(other.allowed()) > 1

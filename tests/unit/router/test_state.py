@@ -1,9 +1,7 @@
-"""Ledger, tenants, cloud latency and policy file."""
+"""Tenants, cloud latency and policy file."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from services.common.settings import validate
 from services.common.vocabulary import Target
 from services.router.app import RouterApp
 from services.router.config import RouterSettings
-from services.router.ledger import JsonLinesLedger
 from services.router.policy.config import LatencyPolicy
 from services.router.policy_store import load_policy
 from services.router.state.cloud_latency import CloudLatency
@@ -23,26 +20,6 @@ from services.router.tenants import RouterAdmission, Tenants, watch_tenants
 
 KEY = make_key("acme-ci")
 API_KEY = {"id": "acme-ci", "tenant": "acme", "hashes": [hash_key(KEY)]}
-
-
-async def test_rows_reach_the_file_in_order_and_stop_empties_the_queue(tmp_path: Path) -> None:
-    file = tmp_path / "deep" / "ledger.jsonl"
-    ledger = JsonLinesLedger(file)
-    ledger.start()
-    for number in range(1_200):
-        ledger.append({"n": number})
-    await ledger.stop()
-    rows = [json.loads(line)["n"] for line in file.read_text().splitlines()]
-    assert rows == list(range(1_200))
-
-
-async def test_a_disk_that_fails_costs_no_request(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    ledger = JsonLinesLedger(tmp_path / "file" / "ledger.jsonl")
-    ledger.start()
-    ledger.append({"n": 1})
-    await asyncio.sleep(0)
-    await asyncio.wait_for(ledger.stop(), 5)
 
 
 def test_p90_needs_samples_and_forgets_old_ones() -> None:

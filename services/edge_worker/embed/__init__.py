@@ -1,0 +1,1 @@
+"""Vectors of texts: USE multilingual v3 on ONNX Runtime."""

