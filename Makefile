@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms embedder clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -79,6 +79,12 @@ bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and s
 
 bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
 	@python -m benchmarks.router_overhead
+
+bench-forms: models ## Count how many schema answers of the real model parse and validate
+	@python -m benchmarks.forms
+
+embedder: $(STAMP) ## Build the embedder of `Embed` (then set embed.model_dir in config/edge.yaml)
+	@python -m services.edge_worker.embed.kit
 
 clean: ## Remove what was built, but not the virtual environment
 	@rm -rf build models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

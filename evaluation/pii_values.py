@@ -46,7 +46,8 @@ def full_width(text: str) -> str:
 
 def grouped(text: str, *sizes: int, by: str = " ") -> str:
     """`text` cut into groups; the last size goes on to the end."""
-    parts, place = [], 0
+    parts: list[str] = []
+    place = 0
     while place < len(text):
         size = sizes[min(len(parts), len(sizes) - 1)]
         parts.append(text[place : place + size])

