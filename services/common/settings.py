@@ -136,6 +136,7 @@ def _put(data: dict[str, Any], path: list[str], value: str) -> None:
         if not isinstance(data, dict):
             raise ConfigInvalid(f"environment: {'.'.join(path)}: {part} is no group of settings")
     try:
-        data[path[-1]] = yaml.safe_load(value)
+        # An empty value is an empty text; YAML would read it as null.
+        data[path[-1]] = yaml.safe_load(value) if value else ""
     except yaml.YAMLError as exc:
         raise ConfigInvalid(f"environment: {'.'.join(path)}: not valid YAML") from exc

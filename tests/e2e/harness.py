@@ -246,11 +246,11 @@ class Tandem:
             for lane in self.lanes()
         )
 
-    def healthy(self, child: Child) -> bool:
-        """gRPC health says readiness is served."""
+    def healthy(self, child: Child, component: str = "readiness") -> bool:
+        """gRPC health says the component is served."""
         with grpc.insecure_channel(child.address) as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
-            request = health_pb2.HealthCheckRequest(service="readiness")
+            request = health_pb2.HealthCheckRequest(service=component)
             return bool(stub.Check(request, timeout=5).status == 1)
 
     @contextmanager

@@ -114,6 +114,7 @@ def test_a_store_that_stops_and_starts_costs_no_request_and_no_row(
             time.sleep(2.0)
             judged = ask(tandem)
             judge(tandem, judged, router_pb2.VERDICT_BAD)
+            told = [tandem.healthy(tandem.router, name) for name in ("readiness", "ledger")]
             postgres.start()
             time.sleep(1.5)
             postgres.stop()
@@ -131,6 +132,8 @@ def test_a_store_that_stops_and_starts_costs_no_request_and_no_row(
     eventually(lambda: len(new()) >= len(asked), "all rows", 20)
     assert sorted(new()) == sorted(asked)
     assert verdict_of(postgres, judged) == "BAD"
+    assert told == [True, False]
+    assert tandem.healthy(tandem.router, "ledger")
 
 
 def test_a_router_that_ends_while_the_store_is_away_leaves_its_rows_on_disk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -21,8 +22,8 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from services.common.errors import ConfigInvalid
 from services.common.settings import TelemetrySettings
 
-# How long a stopping process may take to hand over its last spans.
-FLUSH_MS = 2_000
+# How long a stopping process waits for its last spans to be handed over.
+FLUSH_S = 2.0
 
 
 class Telemetry:
@@ -35,12 +36,20 @@ class Telemetry:
         self._meter_provider = meter_provider
 
     def close(self) -> None:
-        """Flushes and stops the exporters; blocks at most about `FLUSH_MS` each."""
+        """Flushes and stops the exporters; blocks at most `FLUSH_S`.
+
+        With the receiver down the exporters retry beyond the timeout that they are given,
+        so they are left behind on a thread that does not hold the process.
+        """
+        closing = threading.Thread(target=self._close, name="telemetry-close", daemon=True)
+        closing.start()
+        closing.join(FLUSH_S)
+
+    def _close(self) -> None:
         if self._tracer_provider is not None:
-            self._tracer_provider.force_flush(FLUSH_MS)
             self._tracer_provider.shutdown()
         if self._meter_provider is not None:
-            self._meter_provider.shutdown(timeout_millis=FLUSH_MS)
+            self._meter_provider.shutdown()
 
 
 def start_telemetry(service: str, settings: TelemetrySettings) -> Telemetry:

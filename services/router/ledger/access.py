@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -38,10 +37,13 @@ class StoreAccess:
         return await self._run(partial(self._store.delete_before, at, limit))
 
     async def close(self) -> None:
-        """Closes the store, unless it hangs, and ends the thread after that."""
-        with suppress(TimeoutError):
+        """Closes the store and ends the thread; where the store hangs, without waiting for it."""
+        try:
             await self._lane.run(self._store.close, _CLOSE_S)
-        self._lane.close()
+        except TimeoutError:
+            self._lane.close(self._store.close)
+        else:
+            self._lane.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
         try:

@@ -41,15 +41,19 @@ class Lane:
         future: Future[T] = Future()
         self._jobs.put((work, future))
         # wait() and not wait_for(): what runs already must not count as cancelled.
-        done, _ = await asyncio.wait({asyncio.wrap_future(future)}, timeout=timeout_s)
-        if not done:
+        waiting = asyncio.wrap_future(future)
+        waiting.add_done_callback(_seen)
+        await asyncio.wait({waiting}, timeout=timeout_s)
+        if not future.done():
             if not future.cancel():
                 self._overdue = future
             raise TimeoutError
         return future.result()
 
-    def close(self) -> None:
-        """Ends the thread after its last job."""
+    def close(self, last: Callable[[], object] | None = None) -> None:
+        """Ends the thread after its last job, and after `last` where it gets that far."""
+        if last is not None:
+            self._jobs.put((last, Future()))
         self._jobs.put(None)
 
     def _work(self) -> None:
@@ -61,3 +65,9 @@ class Lane:
                 future.set_result(work())
             except BaseException as exc:  # it is raised where it is awaited
                 future.set_exception(exc)
+
+
+def _seen(future: asyncio.Future[Any]) -> None:
+    """What fails after its time is up is nobody's to hear of."""
+    if not future.cancelled():
+        future.exception()
