@@ -35,15 +35,15 @@ class Question:
 
 
 QUESTIONS = (
-    Question("a short English one", "What is the capital of Japan?", "EDGE"),
-    Question("a short Chinese one", "你好，今天过得怎么样？", "EDGE"),
+    Question("short, English", "What is the capital of Japan?", "EDGE"),
+    Question("short, Chinese", "你好，今天过得怎么样？", "EDGE"),
     Question(
-        "one with a phone number",
+        "a phone number",
         f"My number is {_PHONE}. Prove to me that you will keep it private.",
         "EDGE",
     ),
     Question(
-        "a hard one",
+        "hard",
         "A loan of 10,000 is paid back in 12 instalments of 900. "
         "Calculate the effective annual rate, step by step.",
         "CLOUD_LARGE",
@@ -113,12 +113,13 @@ def _show_upstream(console: Console, bodies: Path) -> bool:
 
 
 def _show_table(console: Console, answers: list[Answer]) -> None:
-    table = Table("question", "answered by", "level", "why", "TTFT ms", "total ms", "tokens")
+    columns = ("question", "answered by", "level", "why", "TTFT ms", "total ms", "tokens")
+    table = Table(*columns, box=None)
     for question, answer in zip(QUESTIONS, answers, strict=True):
         outcome = answer.outcome
         table.add_row(
             question.title,
-            _target(answer) + (" (stand-in)" if outcome.standin else ""),
+            _target(answer) + (" *" if outcome.standin else ""),
             level_of(outcome.decision),
             reason_of(outcome.decision),
             f"{outcome.timings.ttft_ms:.0f}",
@@ -126,6 +127,8 @@ def _show_table(console: Console, answers: list[Answer]) -> None:
             f"{outcome.usage.input_tokens} in, {outcome.usage.output_tokens} out",
         )
     console.print(table)
+    if any(answer.outcome.standin for answer in answers):
+        console.print("[dim]* by the stand-in, not by a real provider[/]")
 
 
 def _target(answer: Answer) -> str:
