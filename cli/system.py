@@ -62,10 +62,10 @@ class System:
                 [sys.executable, *arguments],
                 env={
                     **os.environ,
-                    **environment,
                     "TANDEM_SERVICE_SECRET": self.secret,
                     "TANDEM_STANDIN_KEY": self.standin_key,
                     READY_FILE_ENV: str(ready_file),
+                    **environment,
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
