@@ -9,18 +9,22 @@ import grpc
 import structlog
 
 from services.cloud_proxy.admission import ProxyAdmission
-from services.cloud_proxy.config import CALLERS_ENV_PREFIX, CloudSettings, TierSettings
+from services.cloud_proxy.breakers import make_breaker
+from services.cloud_proxy.config import CALLERS_ENV_PREFIX, Api, CloudSettings, ProviderSettings
 from services.cloud_proxy.limits.book import LimitBook
 from services.cloud_proxy.limits.guard import Guard
 from services.cloud_proxy.limits.settings import make_store, price_table
 from services.cloud_proxy.pipeline import Pipeline
 from services.cloud_proxy.policy.cost import PriceTable
 from services.cloud_proxy.policy.retry import RetryRule
+from services.cloud_proxy.providers.anthropic import anthropic_wire
 from services.cloud_proxy.providers.body import Dialect
-from services.cloud_proxy.providers.openai import Endpoint, OpenAiProvider
+from services.cloud_proxy.providers.http import Endpoint, HttpProvider
+from services.cloud_proxy.providers.openai import openai_wire
 from services.cloud_proxy.record import Recorder, TierFacts
 from services.cloud_proxy.redaction.gate import Gate, Rule
 from services.cloud_proxy.request import Tier
+from services.cloud_proxy.route import Route
 from services.cloud_proxy.server import SERVICE_NAME, CloudProxyServicer
 from services.cloud_proxy.upstream import Upstream
 from services.common.auth.callers import Authenticator
@@ -42,6 +46,7 @@ _log = structlog.get_logger()
 _WARM_WAIT_S = 0.5
 # Loads the tables that telephone numbers are looked up in.
 _WARM_TEXT = "+44 20 7946 0958"
+_WIRES = {Api.OPENAI: openai_wire, Api.ANTHROPIC: anthropic_wire}
 
 
 class CloudApp:
@@ -62,7 +67,12 @@ class CloudApp:
         self._warming: asyncio.Future[list[None]] | None = None
         book = settings.limits.book()
         self._tiers = {
-            tier: _upstream(tier, one, recorder, _prices(settings, one, book))
+            tier: Upstream(
+                [
+                    _route(tier, each, recorder, _prices(settings, each, book), where)
+                    for where, each in one.named(f"tiers.{tier.value}")
+                ]
+            )
             for tier, one in (
                 (Tier.SMALL, settings.tiers.small),
                 (Tier.LARGE, settings.tiers.large),
@@ -84,14 +94,7 @@ class CloudApp:
         if allowed:
             _log.warning("pii_allowed", tenants=allowed, note="their personal data may leave")
         for upstream in self._tiers.values():
-            facts = upstream.facts
-            _log.info(
-                "tier",
-                tier=facts.tier.value,
-                provider=facts.provider,
-                model=facts.model,
-                standin=facts.standin,
-            )
+            upstream.introduce()
         await self.admission.start()
         await asyncio.to_thread(self._detector.find, _WARM_TEXT)
         self._warming = asyncio.gather(*(upstream.warm() for upstream in self._tiers.values()))
@@ -116,14 +119,14 @@ def _callers(file: str) -> Authenticator[Callers] | None:
     )
 
 
-def _prices(settings: CloudSettings, tier: TierSettings, book: LimitBook) -> PriceTable:
-    model = tier.price_as or tier.model
+def _prices(settings: CloudSettings, provider: ProviderSettings, book: LimitBook) -> PriceTable:
+    model = provider.price_as or provider.model
     return price_table(settings.prices, model, needed=book.has_budget())
 
 
-def _upstream(
-    tier: Tier, settings: TierSettings, recorder: Recorder, prices: PriceTable
-) -> Upstream:
+def _route(
+    tier: Tier, settings: ProviderSettings, recorder: Recorder, prices: PriceTable, where: str
+) -> Route:
     facts = TierFacts(
         tier=tier,
         provider=settings.provider,
@@ -133,14 +136,16 @@ def _upstream(
         retry=RetryRule(settings.retry, settings.retry_steps_ms),
         max_output_tokens=settings.max_output_tokens,
     )
-    return Upstream(facts, OpenAiProvider(_endpoint(tier, settings), _dialect(settings)), recorder)
+    wire = _WIRES[settings.api](_dialect(settings), _api_key(settings, f"{where}.api_key_file"))
+    provider = HttpProvider(_endpoint(settings), wire)
+    breaker = make_breaker(facts, settings.breaker)
+    return Route(facts, provider, breaker, recorder, weight=settings.weight)
 
 
-def _endpoint(tier: Tier, settings: TierSettings) -> Endpoint:
+def _endpoint(settings: ProviderSettings) -> Endpoint:
     return Endpoint(
         provider=settings.provider,
         base_url=settings.base_url,
-        api_key=_api_key(tier, settings),
         stall_ms=settings.stall_ms,
         first_chunk_ms=settings.first_chunk_ms or settings.stall_ms,
         connect_ms=settings.connect_ms,
@@ -151,8 +156,7 @@ def _endpoint(tier: Tier, settings: TierSettings) -> Endpoint:
     )
 
 
-def _api_key(tier: Tier, settings: TierSettings) -> str:
-    where = f"tiers.{tier.value}.api_key_file"
+def _api_key(settings: ProviderSettings, where: str) -> str:
     key = read_secret(settings.api_key_file, settings.api_key_env, where)
     if not key and (settings.api_key_file or settings.api_key_env):
         raise ConfigInvalid(f"{where} / {settings.api_key_env}: names a key, and none is there")
@@ -161,11 +165,12 @@ def _api_key(tier: Tier, settings: TierSettings) -> str:
     return key
 
 
-def _dialect(settings: TierSettings) -> Dialect:
+def _dialect(settings: ProviderSettings) -> Dialect:
     return Dialect(
         model=settings.model,
         max_output_tokens=settings.max_output_tokens,
         max_tokens_field=settings.max_tokens_field,
         top_k=settings.top_k,
         logprobs=settings.logprobs,
+        sampling=settings.sampling,
     )

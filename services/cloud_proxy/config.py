@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from enum import StrEnum
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -11,15 +12,32 @@ from pydantic import Field, field_validator, model_validator
 from services.cloud_proxy.limits.settings import LimitsSettings, PriceSettings
 from services.cloud_proxy.policy.retry import RetryMode
 from services.cloud_proxy.redaction.gate import Rule
+from services.common.breaker import BreakerSettings
 from services.common.settings import ServerSettings, Settings, TelemetrySettings
 
 ENV_PREFIX = "TANDEM_CLOUD"
 CALLERS_ENV_PREFIX = "TANDEM_CLOUD_CALLERS"
 
 
-class TierSettings(Settings):
-    """One size of model at one provider."""
+class Api(StrEnum):
+    """Protocols of providers."""
 
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+class ProviderBreaker(BreakerSettings):
+    """When a provider is left alone for a while."""
+
+    failure_share: float = Field(default=0.2, gt=0, le=1)
+    cool_s: float = Field(default=30.0, ge=0)
+
+
+class ProviderSettings(Settings):
+    """One model at one provider."""
+
+    api: Api = Api.OPENAI
+    """How it is spoken: any OpenAI-compatible endpoint, or Anthropic's Messages API."""
     provider: str = Field(default="openai", pattern=r"^[a-z0-9_-]{1,32}$")
     """Name in logs, metrics and answers."""
     base_url: str
@@ -44,6 +62,7 @@ class TierSettings(Settings):
     retry: RetryMode = RetryMode.BACKOFF
     retry_steps_ms: tuple[int, ...] = (200, 500, 1_000)
     """Upper ends of the full-jitter waits, one a retry."""
+    breaker: ProviderBreaker = ProviderBreaker()
     max_response_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024)
     max_connections: int = Field(default=512, ge=1)
     """As many as `server.max_concurrent_calls`, so that no call waits for one."""
@@ -53,6 +72,11 @@ class TierSettings(Settings):
     """Whether the endpoint knows `top_k`."""
     logprobs: bool = False
     """Whether to ask for log-probabilities."""
+    sampling: bool = True
+    """Whether to send temperature, top_p and top_k, which newer models refuse."""
+
+    weight: int = Field(default=0, ge=0)
+    """Share of the calls, of all weights of the tier; 0: only where the weighted ones fail."""
 
     @field_validator("base_url")
     @classmethod
@@ -63,10 +87,30 @@ class TierSettings(Settings):
         return value
 
     @model_validator(mode="after")
-    def _is_safe(self) -> TierSettings:
+    def _is_safe(self) -> ProviderSettings:
         parts = urlsplit(self.base_url)
         if parts.scheme == "http" and not self.standin and not _is_loopback(parts.hostname or ""):
             raise ValueError("base_url must be https: the key and the prompt would go in clear")
+        return self
+
+
+class TierSettings(ProviderSettings):
+    """One size of model: its first provider, and others beside or behind it."""
+
+    weight: int = Field(default=1, ge=0)
+    fallbacks: tuple[ProviderSettings, ...] = ()
+    """Of the same form. By their weight they share the calls; all are tried where one fails."""
+
+    def named(self, where: str) -> tuple[tuple[str, ProviderSettings], ...]:
+        """All providers with the paths of their settings, the tier's own first."""
+        others = ((f"{where}.fallbacks[{i}]", one) for i, one in enumerate(self.fallbacks))
+        return ((where, self), *others)
+
+    @model_validator(mode="after")
+    def _are_told_apart(self) -> TierSettings:
+        names = [one.provider for _, one in self.named("")]
+        if len(set(names)) != len(names):
+            raise ValueError("fallbacks: each provider of a tier needs a name of its own")
         return self
 
 

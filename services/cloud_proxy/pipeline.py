@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from services.cloud_proxy.limits.guard import Guard
@@ -61,15 +62,17 @@ class Pipeline:
             DeadlineExceeded: The budget ended.
         """
         upstream = self._tiers[request.tier]
-        with self._recorder.call(call, upstream.facts) as progress:
-            quota = self._guard.hold(call, request, upstream.facts, progress)
+        with self._recorder.call(call, upstream.offers[0]) as progress:
+            quota = self._guard.hold(call, request, upstream.offers, progress)
             async with _within(call.budget), quota:
                 cleared = await self._gate.clear(request, call.principal.tenant)
-                audit(call, upstream.facts, cleared)
+                tell = partial(audit, call, clearance=cleared)
                 in_json = request.output.json_schema is not None
                 restorer = Restorer(cleared.values, in_json=in_json)
-                relay = _Relay(answer, upstream.facts, progress, restorer)
-                completion = await upstream.call(cleared.request, call.budget, progress, relay.take)
+                relay = _Relay(answer, upstream.offers[0], progress, restorer)
+                completion = await upstream.call(
+                    cleared.request, call.budget, progress, relay.take, tell
+                )
                 await relay.end(completion)
         calls = restore_calls(completion.tool_calls, cleared.values)
         return Result(replace(completion, tool_calls=calls), progress)
@@ -103,7 +106,8 @@ class _Relay:
     async def _begin(self, model_id: str) -> None:
         if not self._begun:
             self._begun = True
-            await self._answer.started(self._facts, model_id, self._progress.tries)
+            facts = self._progress.facts or self._facts
+            await self._answer.started(facts, model_id, self._progress.tries)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 from opentelemetry import metrics
 
-from services.cloud_proxy.policy.cost import PriceTable, Tokens, cost_micro_usd
+from services.cloud_proxy.policy.cost import Prices, PriceTable, Tokens, cost_micro_usd
 from services.cloud_proxy.policy.retry import RetryRule
 from services.cloud_proxy.request import Tier
 from services.common.errors import TandemError
@@ -52,7 +52,9 @@ class Progress:
         possibly_billed: Whether a try ended so that the provider may charge for it
             without having said so.
         doubtful_tries: Those of them that are not in `tokens`: no token came.
+        doubtful_micro_usd: What those may cost, at the prices of who was tried.
         prompt_tokens: Our own count, taken before the first try.
+        facts: Of the provider that is being called, or was last; None before.
     """
 
     tries: int = 0
@@ -64,13 +66,17 @@ class Progress:
     cost_micro_usd: int = 0
     possibly_billed: bool = False
     doubtful_tries: int = 0
+    doubtful_micro_usd: int = 0
     prompt_tokens: int = 0
+    facts: TierFacts | None = None
 
-    def doubt(self) -> None:
+    def doubt(self, prices: Prices) -> None:
         """A try has ended, and the provider may charge for it without having said so."""
         self.possibly_billed = True
         if not self.answering:
             self.doubtful_tries += 1
+            prompt = Tokens(self.prompt_tokens, estimated=True)
+            self.doubtful_micro_usd += cost_micro_usd(prompt, prices)
 
     @property
     def doubtful(self) -> Tokens:
@@ -96,7 +102,7 @@ class Recorder:
 
     @contextmanager
     def call(self, call: Call, facts: TierFacts) -> Iterator[Progress]:
-        """Records the call inside, however it ends."""
+        """Records the call inside, however it ends; `facts` are the tier's first provider's."""
         progress = Progress()
         outcome = OK
         try:
@@ -111,7 +117,7 @@ class Recorder:
             outcome = INTERNAL
             raise
         finally:
-            self._end(call, facts, progress, outcome)
+            self._end(call, progress.facts or facts, progress, outcome)
 
     def _end(self, call: Call, facts: TierFacts, progress: Progress, outcome: str) -> None:
         self._cost.add(progress.cost_micro_usd, _labels(facts))
@@ -130,7 +136,7 @@ class Recorder:
             estimated=progress.tokens.estimated,
             cost_micro_usd=progress.cost_micro_usd,
             possibly_billed=progress.possibly_billed,
-            possibly_micro_usd=cost_micro_usd(progress.doubtful, facts.prices.at(time.time())),
+            possibly_micro_usd=progress.doubtful_micro_usd,
         )
 
 

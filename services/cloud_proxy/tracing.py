@@ -49,11 +49,11 @@ def traced_try(
         except TandemError as error:
             outcome = error.reason
             if isinstance(error, _MAYBE_BILLED):
-                progress.doubt()
+                progress.doubt(facts.prices.at(time.time()))
             raise
         except asyncio.CancelledError:
             outcome = _why_cancelled(budget)
-            progress.doubt()
+            progress.doubt(facts.prices.at(time.time()))
             raise
         finally:
             recorder.tried(facts, outcome)

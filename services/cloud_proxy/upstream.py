@@ -1,119 +1,93 @@
-"""One tier's way to its provider: tries and retries."""
+"""One tier's way to its providers: which is called, and which next where one fails."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from services.cloud_proxy.policy.cost import (
-    Tokens,
-    cost_micro_usd,
-    estimate_prompt,
-    estimate_tokens,
-)
-from services.cloud_proxy.policy.retry import Failure, next_wait_ms
-from services.cloud_proxy.providers.base import Completion, Piece, Provider, Sink
-from services.cloud_proxy.record import Progress, Recorder, TierFacts
+import structlog
+
+from services.cloud_proxy.policy.retry import LEAST_USEFUL_MS
+from services.cloud_proxy.policy.select import Offer, choose, final_error, is_providers_fault
+from services.cloud_proxy.providers.base import Completion, Sink
+from services.cloud_proxy.record import Progress, TierFacts
 from services.cloud_proxy.redaction.cleared import ClearedRequest
-from services.cloud_proxy.request import texts
-from services.cloud_proxy.tracing import traced_try
+from services.cloud_proxy.route import Route, Tell
 from services.common.deadline import Budget
-from services.common.errors import UpstreamError, UpstreamStalled
+from services.common.errors import UpstreamError
+
+_log = structlog.get_logger()
 
 
 class Upstream:
-    """Calls one provider for one tier. Retries live here and nowhere else."""
+    """The providers of one tier, at least one."""
 
-    def __init__(
-        self,
-        facts: TierFacts,
-        provider: Provider,
-        recorder: Recorder,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self.facts = facts
-        self._provider = provider
-        self._recorder = recorder
+    def __init__(self, routes: Sequence[Route], draw: Callable[[], float] = random.random) -> None:
+        self._routes = tuple(routes)
         self._draw = draw
 
+    @property
+    def offers(self) -> tuple[TierFacts, ...]:
+        """What is told of each provider, the tier's own first."""
+        return tuple(route.facts for route in self._routes)
+
     async def call(
-        self, request: ClearedRequest, budget: Budget, progress: Progress, sink: Sink
+        self, request: ClearedRequest, budget: Budget, progress: Progress, sink: Sink, tell: Tell
     ) -> Completion:
-        """Gets an answer, by several tries if need be, all before the first token.
+        """Gets an answer from one provider, or from the next where it fails before a token.
 
         Raises:
-            UpstreamError: The last try's.
+            UpstreamError: The last failure; `UpstreamBreakerOpen` where nobody could be asked.
             DeadlineExceeded: The budget ended.
         """
-        while True:
-            progress.tries += 1
+        tried: set[int] = set()
+        last: UpstreamError | None = None
+        while (place := self._choose(tried)) is not None:
+            tried.add(place)
             try:
-                return await self._try(request, budget, progress, sink)
+                return await self._routes[place].call(request, budget, progress, sink, tell)
             except UpstreamError as error:
-                wait_ms = self._next_wait_ms(error, budget, progress)
-                if wait_ms is None:
-                    raise
-            await asyncio.sleep(wait_ms / 1000.0)
+                last = final_error(last, error)
+                if not self._goes_on(error, budget, progress):
+                    raise last from error.__cause__
+        raise last or self._shut()
+
+    def introduce(self) -> None:
+        """Says at start who will be called."""
+        for route in self._routes:
+            facts = route.facts
+            _log.info(
+                "tier",
+                tier=facts.tier.value,
+                provider=facts.provider,
+                model=facts.model,
+                standin=facts.standin,
+                weight=route.weight,
+            )
 
     async def warm(self) -> None:
-        """Opens a connection ahead of the first call; tells nobody where it fails."""
-        await self._provider.warm()
+        """Opens connections ahead of the first call; tells nobody where it fails."""
+        await asyncio.gather(*(route.warm() for route in self._routes))
 
     async def close(self) -> None:
-        """Closes the provider's pool."""
-        await self._provider.close()
+        """Closes the providers' pools."""
+        for route in self._routes:
+            await route.close()
 
-    def _next_wait_ms(
-        self, error: UpstreamError, budget: Budget, progress: Progress
-    ) -> float | None:
-        failure = Failure(
-            number=progress.tries,
-            retryable=error.retryable,
-            timed_out=isinstance(error, UpstreamStalled),
-            answering=progress.answering,
-            retry_after_ms=error.retry_after_ms,
-        )
-        remaining_ms = budget.remaining_ms(time.monotonic())
-        return next_wait_ms(self.facts.retry, failure, remaining_ms=remaining_ms, draw=self._draw())
+    def _choose(self, tried: set[int]) -> int | None:
+        offers = [
+            Offer(route.weight, place not in tried and route.usable())
+            for place, route in enumerate(self._routes)
+        ]
+        return choose(offers, draw=self._draw())
 
-    async def _try(
-        self, request: ClearedRequest, budget: Budget, progress: Progress, sink: Sink
-    ) -> Completion:
-        async def take(piece: Piece) -> None:
-            if not progress.answering:
-                progress.answering = True
-                progress.first_token_at = time.monotonic()
-            progress.model_id = piece.model_id
-            progress.output.append(piece.text)
-            await sink(piece)
+    def _goes_on(self, error: UpstreamError, budget: Budget, progress: Progress) -> bool:
+        enough = budget.remaining_ms(time.monotonic()) >= LEAST_USEFUL_MS
+        return enough and not progress.answering and is_providers_fault(error)
 
-        completion: Completion | None = None
-        with traced_try(self.facts, budget, progress, self._recorder):
-            try:
-                completion = await self._provider.generate(
-                    request, take, expires_at=budget.expires_at
-                )
-                return completion
-            finally:
-                self._account(request, progress, completion)
-
-    def _account(
-        self, request: ClearedRequest, progress: Progress, completion: Completion | None
-    ) -> None:
-        """Counts tokens: the provider's own, else ours; also of an answer that was cut."""
-        if completion is not None:
-            progress.model_id = completion.model_id
-        told = completion.tokens if completion else None
-        if told is None and (completion is not None or progress.answering):
-            told = _estimate(request, progress)
-        if told is not None:
-            progress.tokens = told
-            progress.cost_micro_usd = cost_micro_usd(told, self.facts.prices.at(time.time()))
-
-
-def _estimate(request: ClearedRequest, progress: Progress) -> Tokens:
-    turns = len(request.messages) + len(request.few_shot)
-    prompt = estimate_prompt((text.text for text in texts(request)), turns)
-    return Tokens(prompt, 0, estimate_tokens(["".join(progress.output)]), estimated=True)
+    def _shut(self) -> UpstreamError:
+        """Nobody could be asked: the error of the one that may be asked soonest."""
+        errors = [route.shut() for route in self._routes]
+        return min(errors, key=lambda error: error.retry_after_ms or 0)

@@ -9,6 +9,7 @@ slides, one probe at a time goes through, and the clock is an argument (monotoni
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +83,10 @@ class Breaker:
         if self.state == pybreaker.STATE_CLOSED:
             return True
         return self._probe is None and now >= self._open_until
+
+    def cooling_ms(self, now: float) -> int:
+        """What is left of the cooling; 0 where it is over or the breaker is closed."""
+        return max(0, math.ceil((self._open_until - now) * 1000.0))
 
     def admit(self, now: float) -> Permit | None:
         """A permit for one call, or None while open; after the cooling, one probe at a time."""

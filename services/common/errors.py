@@ -192,6 +192,10 @@ class UpstreamRefused(UpstreamError):
     retryable = False
 
 
+class UpstreamMisconfigured(UpstreamRefused):
+    """It refused the proxy and not this request: its credential, its account, its path."""
+
+
 class UpstreamOverloaded(UpstreamError):
     """The provider answered 429 or 5xx."""
 
@@ -214,6 +218,12 @@ class UpstreamMalformed(UpstreamError):
     """The provider sent something that its protocol does not allow."""
 
     reason = "UPSTREAM_MALFORMED"
+
+
+class UpstreamBreakerOpen(UpstreamError):
+    """The provider failed too often just now: it was not called."""
+
+    reason = "UPSTREAM_BREAKER_OPEN"
 
 
 class RemoteError(TandemError):

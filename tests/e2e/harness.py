@@ -149,6 +149,9 @@ class Tandem:
             "TANDEM_CLOUD__TIERS__LARGE__BASE_URL": self.upstream.base_url,
             "TANDEM_CLOUD__TIERS__SMALL__MODEL": "small",
             "TANDEM_CLOUD__TIERS__LARGE__MODEL": "large",
+            # As the router's breakers below.
+            "TANDEM_CLOUD__TIERS__SMALL__BREAKER": "{min_calls: 100000}",
+            "TANDEM_CLOUD__TIERS__LARGE__BREAKER": "{min_calls: 100000}",
             **self._options.get("cloud", {}),
         }
         module = "services.cloud_proxy.main"

@@ -1,13 +1,13 @@
-"""A scripted OpenAI-compatible provider, run as a process of its own.
+"""A scripted provider, OpenAI-compatible and of Anthropic's form, run as a process of its own.
 
     TANDEM_READY_FILE=/tmp/up.json python -m tests.fakes.upstream
 
 It writes `{"address": "127.0.0.1:PORT"}` into the ready file and serves
-`POST /v1/chat/completions` (streaming and not), `GET /v1/models`, `POST /script`,
-`GET /seen` and `DELETE /seen`. How a request is answered is chosen, in order, by
-the next scripted behaviour for its model, the next one for any model, options in
-the model name (`fake?chunk_ms=20&text=hello`), the scripted default, and last
-`Behaviour()`.
+`POST /v1/chat/completions` (streaming and not), `POST /v1/messages` (streaming),
+`GET /v1/models`, `POST /script`, `GET /seen` and `DELETE /seen`. How a request is
+answered is chosen, in order, by the next scripted behaviour for its model, the next one
+for any model, options in the model name (`fake?chunk_ms=20&text=hello`), the scripted
+default, and last `Behaviour()`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from tests.fakes import upstream_messages
 from tests.fakes.upstream_script import Behaviour, Script, Seen
 
 
@@ -34,21 +36,28 @@ class Cut(Exception):
     """Raised inside the server to tear the connection without an end mark."""
 
 
-class Completions:
-    """`POST /v1/chat/completions`; raw ASGI, so that it sees the client leave at once."""
+class Answers:
+    """`POST /v1/chat/completions` or `/v1/messages`.
 
-    def __init__(self, script: Script) -> None:
+    Raw ASGI, so that it sees the client leave at once.
+    """
+
+    def __init__(self, script: Script, *, messages: bool = False) -> None:
         self._script = script
+        self._messages = messages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         body = await request.json()
-        seen = self._script.note(body, {k.lower(): v for k, v in request.headers.items()})
+        headers = {k.lower(): v for k, v in request.headers.items()}
+        seen = self._script.note(body, headers)
         how = self._script.behaviour_for(str(body.get("model", "")))
+        if self._messages and upstream_messages.wrong(body, headers):
+            how = Behaviour(status=400, error_code="invalid_request_error")
         gone = asyncio.Event()
         watcher = asyncio.create_task(_watch(receive, gone))
         try:
-            await _answer(send, body, how, seen, gone)
+            await _answer(send, body, how, seen, gone, messages=self._messages)
         except Cut:
             seen.outcome = "cut"
             raise
@@ -63,26 +72,33 @@ async def _watch(receive: Receive, gone: asyncio.Event) -> None:
 
 
 async def _answer(
-    send: Send, body: dict[str, Any], how: Behaviour, seen: Seen, gone: asyncio.Event
+    send: Send,
+    body: dict[str, Any],
+    how: Behaviour,
+    seen: Seen,
+    gone: asyncio.Event,
+    *,
+    messages: bool,
 ) -> None:
     if await _left(gone, how.ttft_ms):
         seen.outcome = "disconnected"
         return
     if how.status != 200:
-        await _whole(send, how.status, json.dumps(how.error_body()), _retry_header(how))
+        await _whole(send, how.status, json.dumps(_error_body(how, messages)), _retry_header(how))
         seen.outcome = "refused"
     elif not body.get("stream"):
         await _whole(send, 200, json.dumps(how.completion(body)), {})
         seen.outcome = "finished"
     else:
-        await _stream(send, body, how, seen, gone)
+        lines = upstream_messages.lines(how, body) if messages else how.lines(body)
+        await _stream(send, lines, how, seen, gone)
 
 
 async def _stream(
-    send: Send, body: dict[str, Any], how: Behaviour, seen: Seen, gone: asyncio.Event
+    send: Send, lines: Iterator[str], how: Behaviour, seen: Seen, gone: asyncio.Event
 ) -> None:
     await _start(send, 200, {"content-type": how.content_type})
-    for number, line in enumerate(how.lines(body)):
+    for number, line in enumerate(lines):
         if number == how.stall_after and await _left(gone, None):
             seen.outcome = "disconnected"
             return
@@ -121,6 +137,10 @@ async def _whole(send: Send, status: int, text: str, headers: dict[str, str]) ->
     await send({"type": "http.response.body", "body": text.encode()})
 
 
+def _error_body(how: Behaviour, messages: bool) -> dict[str, Any]:
+    return upstream_messages.error_body(how) if messages else how.error_body()
+
+
 def _retry_header(how: Behaviour) -> dict[str, str]:
     return {"retry-after": how.retry_after} if how.retry_after else {}
 
@@ -142,7 +162,8 @@ def make_app(script: Script) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", Completions(script), methods=["POST"]),
+            Route("/v1/chat/completions", Answers(script), methods=["POST"]),
+            Route("/v1/messages", Answers(script, messages=True), methods=["POST"]),
             Route("/v1/models", models),
             Route("/script", set_script, methods=["POST"]),
             Route("/seen", seen, methods=["GET", "DELETE"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from opentelemetry import metrics
@@ -43,38 +43,42 @@ class Guard:
 
     @asynccontextmanager
     async def hold(
-        self, call: Call, request: ChatRequest[str], facts: TierFacts, progress: Progress
+        self,
+        call: Call,
+        request: ChatRequest[str],
+        offers: Sequence[TierFacts],
+        progress: Progress,
     ) -> AsyncIterator[None]:
         """What is inside has its quota; `progress` tells in the end what was used.
+
+        Reserved is the most that any of `offers` could take.
 
         Raises:
             RateLimited: Too many requests or tokens, or too many at once.
             BudgetSpent: The day's money would not reach.
             LimitsUnavailable: Redis is down, and the rule is to refuse.
         """
-        worst = worst_case(request, facts)
-        progress.prompt_tokens = worst.input
+        worst = [worst_case(request, facts) for facts in offers]
+        progress.prompt_tokens = worst[0].input
         limits = self._book.of(call.principal)
         if not limits:
             yield
             return
-        reservation = await self._reserve(call, limits, worst, facts)
+        reservation = await self._reserve(call, limits, _most(worst, offers))
         try:
             yield
         finally:
-            self._end(reservation, progress, facts)
+            self._end(reservation, progress)
 
     async def close(self) -> None:
         """Hands the last figures over."""
         await self._store.close()
 
-    async def _reserve(
-        self, call: Call, limits: Mapping[str, Limits], worst: Tokens, facts: TierFacts
-    ) -> Reservation:
+    async def _reserve(self, call: Call, limits: Mapping[str, Limits], most: Spent) -> Reservation:
         want = Want(
             id=uuid.uuid4().hex,
-            tokens=worst.input + worst.output,
-            micro_usd=cost_micro_usd(worst, facts.prices.at(time.time())),
+            tokens=most.tokens,
+            micro_usd=most.micro_usd,
             lease_ms=int(call.budget.remaining_ms(time.monotonic())) + _LEASE_MARGIN_MS,
         )
         tenant = call.principal.tenant
@@ -89,15 +93,24 @@ class Guard:
             raise refusal(decision)
         return Reservation(tenant, tuple(limits), want.id)
 
-    def _end(self, reservation: Reservation, progress: Progress, facts: TierFacts) -> None:
+    def _end(self, reservation: Reservation, progress: Progress) -> None:
         """Also counts tries that a provider may have billed without saying so."""
         told, doubtful = progress.tokens, progress.doubtful
         tokens = told.input + told.output + doubtful.input
         if not tokens:
             self._store.release(reservation)
             return
-        money = progress.cost_micro_usd + cost_micro_usd(doubtful, facts.prices.at(time.time()))
+        money = progress.cost_micro_usd + progress.doubtful_micro_usd
         self._store.settle(reservation, Spent(tokens, money))
+
+
+def _most(worst: Sequence[Tokens], offers: Sequence[TierFacts]) -> Spent:
+    now = time.time()
+    pairs = zip(worst, offers, strict=True)
+    return Spent(
+        max(tokens.input + tokens.output for tokens in worst),
+        max(cost_micro_usd(tokens, facts.prices.at(now)) for tokens, facts in pairs),
+    )
 
 
 def worst_case(request: ChatRequest[str], facts: TierFacts) -> Tokens:

@@ -20,6 +20,7 @@ class Dialect:
         max_tokens_field: `max_tokens`, or `max_completion_tokens` for newer models.
         top_k: Whether the field `top_k` is known.
         logprobs: Whether log-probabilities are asked for.
+        sampling: Whether temperature, top_p and top_k are sent.
     """
 
     model: str
@@ -27,33 +28,38 @@ class Dialect:
     max_tokens_field: str = "max_tokens"
     top_k: bool = False
     logprobs: bool = False
+    sampling: bool = True
 
 
 def write_body(request: ClearedRequest, dialect: Dialect) -> dict[str, Any]:
     """The body of a streamed call that asks for usage."""
-    cap = dialect.max_output_tokens
-    asked = request.max_output_tokens
     sampling = request.sampling
     body: dict[str, Any] = {
         "model": dialect.model,
         "messages": _messages(request),
         "stream": True,
         "stream_options": {"include_usage": True},
-        dialect.max_tokens_field: min(asked, cap) if asked > 0 else cap,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
+        dialect.max_tokens_field: output_cap(request, dialect),
+        "temperature": sampling.temperature if dialect.sampling else None,
+        "top_p": sampling.top_p if dialect.sampling else None,
         "seed": sampling.seed,
         "stop": [stop.text for stop in sampling.stop] or None,
         "tools": [_tool(tool) for tool in request.tools] or None,
         "response_format": _response_format(request.output),
-        "top_k": sampling.top_k if dialect.top_k else None,
+        "top_k": sampling.top_k if dialect.top_k and dialect.sampling else None,
         "logprobs": dialect.logprobs or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 
 
+def output_cap(request: ClearedRequest, dialect: Dialect) -> int:
+    """The most tokens of this answer."""
+    cap, asked = dialect.max_output_tokens, request.max_output_tokens
+    return min(asked, cap) if asked > 0 else cap
+
+
 def _messages(request: ClearedRequest) -> list[dict[str, Any]]:
-    system = "\n\n".join(part for part in (request.system.text, _form(request.output)) if part)
+    system = "\n\n".join(part for part in (request.system.text, say_form(request.output)) if part)
     head = [{"role": "system", "content": system}] if system else []
     return head + [_message(turn) for turn in (*request.few_shot, *request.messages)]
 
@@ -82,7 +88,7 @@ def _tool(tool: Tool[ClearedText]) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _form(output: Output[ClearedText]) -> str:
+def say_form(output: Output[ClearedText]) -> str:
     """Providers have no field for labels and expressions: it is said in words."""
     if output.labels:
         labels = ", ".join(json.dumps(label.text, ensure_ascii=False) for label in output.labels)

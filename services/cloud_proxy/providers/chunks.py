@@ -21,9 +21,9 @@ _FINISH = {
     "function_call": FinishReason.TOOL_CALLS,
     "content_filter": FinishReason.CONTENT_FILTER,
 }
-_MAX_TOOL_CALLS = 128
+MAX_TOOL_CALLS = 128
 # Whatever strange JSON makes of plain reading code.
-_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -38,10 +38,12 @@ class ChunkAssembler:
 
     Attributes:
         finished: Whether a finish reason has come: the text is whole.
+        ended: Whether the end mark has come.
     """
 
     def __init__(self, model: str) -> None:
         self.finished = False
+        self.ended = False
         self._model = model
         self._finish = FinishReason.STOP
         self._calls: dict[int, _Call] = {}
@@ -56,6 +58,9 @@ class ChunkAssembler:
             UpstreamMalformed: No JSON, or not of this protocol.
             UpstreamError: The chunk is an error object.
         """
+        if data == "[DONE]":
+            self.ended = True
+            return None
         try:
             chunk = json.loads(data)
             if not isinstance(chunk, dict):
@@ -63,7 +68,7 @@ class ChunkAssembler:
             if chunk.get("error"):
                 raise error_in_body(chunk)
             return self._read(chunk)
-        except _UNREADABLE as exc:
+        except UNREADABLE as exc:
             # The chunk may quote the prompt: it is not passed on.
             raise UpstreamMalformed("the provider sent a chunk that cannot be read") from exc
 
@@ -99,7 +104,7 @@ class ChunkAssembler:
 
     def _read_call(self, part: dict[str, Any]) -> None:
         index = int(part.get("index") or 0)
-        if index not in self._calls and len(self._calls) >= _MAX_TOOL_CALLS:
+        if index not in self._calls and len(self._calls) >= MAX_TOOL_CALLS:
             raise ValueError("too many tool calls")
         call = self._calls.setdefault(index, _Call())
         function = part.get("function") or {}

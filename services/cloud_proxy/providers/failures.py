@@ -20,6 +20,7 @@ from services.common.errors import (
     UpstreamCut,
     UpstreamError,
     UpstreamMalformed,
+    UpstreamMisconfigured,
     UpstreamOverloaded,
     UpstreamRefused,
     UpstreamUnreachable,
@@ -27,19 +28,36 @@ from services.common.errors import (
 
 _PLAIN_CODE = re.compile(r"[a-z][a-z_]{1,47}")
 _OVERLOAD_CODES = frozenset(
-    ("rate_limit_exceeded", "overloaded_error", "server_error", "api_error", "engine_overloaded")
+    (
+        "api_error",
+        "engine_overloaded",
+        "overloaded_error",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "server_error",
+        "timeout_error",
+    )
 )
 _REFUSAL_CODES = frozenset(
     (
-        "authentication_error",
         "content_policy_violation",
         "context_length_exceeded",
-        "insufficient_quota",
         "invalid_request_error",
+        "request_too_large",
+    )
+)
+# Of the account, the key or the address: every other request would be refused too.
+_OUR_FAULT_CODES = frozenset(
+    (
+        "authentication_error",
+        "billing_error",
+        "insufficient_quota",
         "model_not_found",
+        "not_found_error",
         "permission_error",
     )
 )
+_NOT_THIS_REQUEST = frozenset((402, 404, 405))
 _TRY_AGAIN_STATUSES = frozenset((408, 409, 425, 429))
 _MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
@@ -50,9 +68,12 @@ def error_of_status(status: int, headers: Mapping[str, str], code: str = "") -> 
     if status >= 500 or status in _TRY_AGAIN_STATUSES:
         return UpstreamOverloaded(said, retry_after_ms=retry_after_ms(headers))
     if status in (401, 403):
-        return UpstreamRefused("the provider refused the credential that the proxy holds")
+        return UpstreamMisconfigured("the provider refused the credential that the proxy holds")
     if 300 <= status < 400:
-        return UpstreamRefused("the provider answered with a redirect, which is never followed")
+        redirect = "the provider answered with a redirect, which is never followed"
+        return UpstreamMisconfigured(redirect)
+    if status in _NOT_THIS_REQUEST or code in _OUR_FAULT_CODES:
+        return UpstreamMisconfigured(said)
     return UpstreamRefused(said)
 
 
@@ -65,6 +86,8 @@ def error_in_body(body: dict[str, Any]) -> UpstreamError:
     said = "the provider sent an error inside its answer" + (f" ({code})" if code else "")
     if code in _OVERLOAD_CODES:
         return UpstreamOverloaded(said)
+    if code in _OUR_FAULT_CODES:
+        return UpstreamMisconfigured(said)
     return UpstreamRefused(said) if code in _REFUSAL_CODES else UpstreamError(said)
 
 

@@ -85,3 +85,27 @@ def test_main_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[s
     config.write_text("tiers: {small: {model: m}}")
     assert main(["--config", str(config)]) == 2
     assert "tiers.small.base_url" in capsys.readouterr().err
+
+
+def test_fallbacks_stand_behind_by_default_and_need_names_of_their_own() -> None:
+    other = {**GOOD, "provider": "other"}
+    tier = validate(TierSettings, {**GOOD, "fallbacks": [other]}, "test")
+    assert [(where, one.weight) for where, one in tier.named("tiers.small")] == [
+        ("tiers.small", 1),
+        ("tiers.small.fallbacks[0]", 0),
+    ]
+    for bad in ([GOOD], [other, other], [{**other, "fallbacks": []}]):
+        with pytest.raises(ConfigInvalid):
+            validate(TierSettings, {**GOOD, "fallbacks": bad}, "test")
+
+
+def test_a_part_of_a_breaker_keeps_the_rest() -> None:
+    breaker = validate(TierSettings, {**GOOD, "breaker": {"min_calls": 3}}, "test").breaker
+    assert (breaker.failure_share, breaker.cool_s, breaker.window_s) == (0.2, 30.0, 30.0)
+
+
+def test_the_key_of_a_fallback_is_named_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_SERVICE_SECRET", SECRET)
+    other = {**GOOD, "provider": "other", "api_key_env": "NO_SUCH_KEY"}
+    with pytest.raises(ConfigInvalid, match=r"tiers\.small\.fallbacks\[0\]\.api_key_file"):
+        CloudApp(settings(fallbacks=[other]))

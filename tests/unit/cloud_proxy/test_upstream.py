@@ -6,13 +6,15 @@ import time
 
 import pytest
 
+from services.cloud_proxy.breakers import make_breaker
 from services.cloud_proxy.policy.cost import Prices, PriceTable
 from services.cloud_proxy.policy.retry import RetryMode, RetryRule
 from services.cloud_proxy.providers.base import Completion, Piece
 from services.cloud_proxy.record import Progress, Recorder, TierFacts
 from services.cloud_proxy.redaction.gate import Gate, Rule
 from services.cloud_proxy.request import Tier
-from services.cloud_proxy.upstream import Upstream
+from services.cloud_proxy.route import Route
+from services.common.breaker import BreakerSettings
 from services.common.deadline import Budget
 from services.common.errors import (
     DeadlineExceeded,
@@ -35,6 +37,10 @@ FACTS = TierFacts(
 )
 
 
+def ignore(_: TierFacts) -> None:
+    """Nobody needs telling."""
+
+
 async def call(*turns: Turn, budget_ms: int = 5_000) -> tuple[Completion, Progress, list[str]]:
     progress = Progress()
     return await _call(progress, *turns, budget_ms=budget_ms)
@@ -49,10 +55,11 @@ async def _call(
         texts.append(piece.text)
 
     cleared = await Gate(StructuredDetector(), Rule.REFUSE).clear(request("hello there"))
-    upstream = Upstream(FACTS, FakeProvider(*turns), Recorder(), draw=lambda: 0.5)
+    breaker = make_breaker(FACTS, BreakerSettings())
+    route = Route(FACTS, FakeProvider(*turns), breaker, Recorder(), draw=lambda: 0.5)
     now = time.monotonic()
     budget = Budget(budget_ms, 0, now, now + budget_ms / 1000)
-    return await upstream.call(cleared.request, budget, progress, take), progress, texts
+    return await route.call(cleared.request, budget, progress, take, ignore), progress, texts
 
 
 async def test_failures_before_the_first_token_are_tried_again() -> None:

@@ -19,6 +19,7 @@ from services.common.errors import (
     DeadlineExceeded,
     TandemError,
     UpstreamCut,
+    UpstreamMisconfigured,
     UpstreamOverloaded,
     UpstreamRefused,
     UpstreamUnreachable,
@@ -28,10 +29,10 @@ from services.common.errors import (
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (301, UpstreamRefused),
+        (301, UpstreamMisconfigured),
         (400, UpstreamRefused),
-        (401, UpstreamRefused),
-        (404, UpstreamRefused),
+        (401, UpstreamMisconfigured),
+        (404, UpstreamMisconfigured),
         (408, UpstreamOverloaded),
         (429, UpstreamOverloaded),
         (500, UpstreamOverloaded),

@@ -118,6 +118,19 @@ def test_few_calls_are_no_rate_and_few_failures_no_outage() -> None:
     assert breaker.state == "closed"
 
 
+def test_the_cooling_counts_down() -> None:
+    breaker = Breaker("b", SETTINGS)
+    assert breaker.cooling_ms(0.0) == 0
+    for _ in range(4):
+        taken(breaker, 0.0).failed(0.0)
+    cool_ms = int(SETTINGS.cool_s * 1000)
+    assert [breaker.cooling_ms(now) for now in (0.0, 1.0, SETTINGS.cool_s + 1)] == [
+        cool_ms,
+        cool_ms - 1000,
+        0,
+    ]
+
+
 def test_changes_are_told_once() -> None:
     told: list[tuple[str, str]] = []
     breaker = Breaker("b", SETTINGS, lambda old, new: told.append((old, new)))
