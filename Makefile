@@ -24,7 +24,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(BIN)/python || { echo "== making .venv"; $(PYTHON) -m venv .venv; }
-	@echo "== installing packages (about 800 MB, most of it onnxruntime-gpu)"
+	@echo "== installing packages (1.5 GB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

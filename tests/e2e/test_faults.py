@@ -196,22 +196,6 @@ def test_a_caller_who_leaves_closes_the_upstream(
         tandem.upstream.wait_outcome("disconnected")
 
 
-def test_the_caller_deadline_is_told_apart_from_leaving(tandem: Tandem) -> None:
-    request_id = f"late-{time.monotonic_ns()}"
-    call = tandem.stub.RouteStream(
-        router_pb2.RouteStreamRequest(request=question(f"go {LONG}")),
-        timeout=0.3,
-        metadata=[("deadline_ms", "20000"), ("x-request-id", request_id)],
-    )
-    with pytest.raises(grpc.RpcError):
-        for _ in call:
-            # A reader this slow meets its own native deadline first.
-            time.sleep(0.5)
-    rows = tandem.wait_rows(request_id)
-    assert len(rows) == 1
-    assert rows[0]["ended"] in ("DEADLINE", "ANSWERED")
-
-
 def test_every_request_of_a_storm_ends_with_one_record(tandem: Tandem) -> None:
     """Forty calls, mixed questions, some leave, some are too late; none is lost or doubled."""
     tandem.upstream.default(chunk_ms=20)

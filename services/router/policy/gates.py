@@ -79,30 +79,18 @@ def tier_limit(facts: Facts, policy: Policy, draft: Draft) -> Draft:
 
 
 def _leave_slow_edge(facts: Facts, draft: Draft, usable: float, inputs: dict[str, object]) -> Draft:
-    fitting = {t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable}
-    if fitting:
-        return draft.moved(
-            "latency",
-            _cheapest(frozenset(fitting)),
-            Reason.LATENCY_PRESSURE,
-            fallback_type=FallbackType.TIMEOUT,
-            seen=inputs,
-        )
+    in_time = _cloud_in_time(facts, draft, usable, inputs)
+    if in_time is not None:
+        return in_time
     return draft.moved("latency", Target.EDGE, Reason.LATENCY_PRESSURE, truncated=True, seen=inputs)
 
 
 def _leave_slow_cloud(
     facts: Facts, draft: Draft, edge_eta: float, usable: float, inputs: dict[str, object]
 ) -> Draft:
-    fitting = {t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable}
-    if fitting:
-        return draft.moved(
-            "latency",
-            _cheapest(frozenset(fitting)),
-            Reason.LATENCY_PRESSURE,
-            fallback_type=FallbackType.TIMEOUT,
-            seen=inputs,
-        )
+    in_time = _cloud_in_time(facts, draft, usable, inputs)
+    if in_time is not None:
+        return in_time
     if Target.EDGE in draft.permitted and facts.edge.usable and facts.edge.ttft_ms < usable:
         return draft.moved(
             "latency",
@@ -113,6 +101,22 @@ def _leave_slow_cloud(
             seen=inputs,
         )
     return draft.passed("latency", seen=inputs)
+
+
+def _cloud_in_time(
+    facts: Facts, draft: Draft, usable: float, inputs: dict[str, object]
+) -> Draft | None:
+    """Moves to the cheapest cloud tier that fits; None where none does."""
+    fitting = frozenset(t for t in _cloud_up(facts, draft) if facts.cloud[t].eta_ms <= usable)
+    if not fitting:
+        return None
+    return draft.moved(
+        "latency",
+        _cheapest(fitting),
+        Reason.LATENCY_PRESSURE,
+        fallback_type=FallbackType.TIMEOUT,
+        seen=inputs,
+    )
 
 
 def _cloud_up(facts: Facts, draft: Draft) -> frozenset[Target]:
