@@ -62,7 +62,7 @@ gen: $(STAMP) ## Generate gen/ from protos/
 lock: ## Pin every package anew into requirements/*.lock
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv; }
 	@$(PIN) --universal --all-extras --group dev pyproject.toml -o requirements/dev.lock
-	@$(PIN_IMAGE) --universal --extra router pyproject.toml -o requirements/router.lock
+	@$(PIN_IMAGE) --universal --extra router $(PLAIN_ORT) pyproject.toml -o requirements/router.lock
 	@$(PIN_IMAGE) --universal --extra cloud pyproject.toml -o requirements/cloud.lock
 	@$(PIN_IMAGE) --universal --extra edge $(PLAIN_ORT) pyproject.toml -o requirements/edge.lock
 	@$(PIN_IMAGE) --universal --extra all $(PLAIN_ORT) pyproject.toml -o requirements/tools.lock
@@ -83,8 +83,8 @@ bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
 bench-forms: models ## Count how many schema answers of the real model parse and validate
 	@python -m benchmarks.forms
 
-embedder: $(STAMP) ## Build the embedder of `Embed` (then set embed.model_dir in config/edge.yaml)
-	@python -m services.edge_worker.embed.kit
+embedder: $(STAMP) ## Build the sentence embedder
+	@python -m services.common.embedding.kit
 
 clean: ## Remove what was built, but not the virtual environment
 	@rm -rf build models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

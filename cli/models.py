@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from services.common.weights.errors import CorruptModel, ModelError, ModelNotBuilt
 from services.edge_worker.kit.build import build_model, default_root, model_dir
-from services.edge_worker.kit.errors import CorruptModel, ModelError, ModelNotBuilt
 from services.edge_worker.kit.linear import RECIPES
 from services.edge_worker.kit.manifest import MANIFEST_FILE, Manifest, check_files, read_manifest
 from services.edge_worker.kit.verify import VerifyResult, verify_model

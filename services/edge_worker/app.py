@@ -10,15 +10,15 @@ import grpc
 import structlog
 
 from services.common.deadline import BudgetLimits
+from services.common.embedding.runner import Embedder
 from services.common.errors import ConfigInvalid
 from services.common.rpc.call import Principal
 from services.common.rpc.readiness import Readiness
+from services.common.weights.errors import ModelError
 from services.edge_worker.classify import ClassifyPipeline
 from services.edge_worker.config import EdgeSettings, EmbedSettings, LaneSettings, RuntimeSettings
 from services.edge_worker.embed.batcher import EmbedBatcher
-from services.edge_worker.embed.runner import Embedder
 from services.edge_worker.engine import Engine, Hooks
-from services.edge_worker.kit.errors import ModelError
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.pipeline import GeneratePipeline
 from services.edge_worker.record import Recorder

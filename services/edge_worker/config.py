@@ -109,7 +109,7 @@ class EmbedSettings(Settings):
     """Vectors of texts."""
 
     model_dir: Path | None = None
-    """Folder made by `python -m services.edge_worker.embed.kit`; without it no `Embed`."""
+    """Folder made by `python -m services.common.embedding.kit`; without it no `Embed`."""
     max_batch_size: Count = 32
     """Texts of one call of the model."""
     max_wait_ms: Milliseconds = 2.0

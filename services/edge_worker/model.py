@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.common.errors import ConfigInvalid
+from services.common.weights.errors import ModelError
 from services.edge_worker.answer import Decoder
 from services.edge_worker.chat_template import ChatTemplate, PromptBuilder, TemplateError, Turn
 from services.edge_worker.config import RuntimeSettings
 from services.edge_worker.grammar import GrammarCompiler, read_vocabulary
 from services.edge_worker.held import FormCompiler, ModelForms
-from services.edge_worker.kit.errors import ModelError
 from services.edge_worker.kit.manifest import read_manifest
 from services.edge_worker.runtime.base import Runtime
 from services.edge_worker.runtime.onnx import OnnxOptions, OnnxRuntime

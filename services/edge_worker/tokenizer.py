@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt
+from services.common.weights.errors import CorruptModel, ModelNotBuilt
 
 _PRINTABLE = (range(0x21, 0x7F), range(0xA1, 0xAD), range(0xAE, 0x100))
 

@@ -1,1 +1,1 @@
-"""Vectors of texts: USE multilingual v3 on ONNX Runtime."""
+"""`Embed`: vectors of many callers in one call of the embedder."""

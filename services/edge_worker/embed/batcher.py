@@ -12,9 +12,9 @@ from typing import Final
 import structlog
 
 from services.common.deadline import Budget
+from services.common.embedding.runner import Vector
 from services.common.errors import DeadlineExceeded, EngineFailed, QueueFull
 from services.edge_worker.config import EmbedSettings
-from services.edge_worker.embed.runner import Vector
 
 _log = structlog.get_logger()
 _RETRY_MS: Final = 50

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.common.weights.errors import CorruptModel, ModelError, ModelNotBuilt
+from services.common.weights.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit import kvcache, staging, vocab
-from services.edge_worker.kit.errors import CorruptModel, ModelError, ModelNotBuilt
 from services.edge_worker.kit.graph import write_graph
 from services.edge_worker.kit.linear import RECIPES
 from services.edge_worker.kit.manifest import (
@@ -22,7 +23,6 @@ from services.edge_worker.kit.manifest import (
 )
 from services.edge_worker.kit.prompts import CALIBRATION
 from services.edge_worker.kit.smooth import smooth
-from services.edge_worker.kit.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.kit.weights import Weights, read_weights
 from services.edge_worker.tokenizer import TextTokenizer

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
+from services.common.weights.errors import UnsupportedModel
 from services.edge_worker.kit import quant
-from services.edge_worker.kit.errors import UnsupportedModel
 from services.edge_worker.kit.store import TensorStore
 from services.edge_worker.kit.weights import Weights
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt
+from services.common.weights.errors import CorruptModel, ModelNotBuilt
+from services.common.weights.files import sha256_of
 
 MANIFEST_FILE = "manifest.json"
 FORMAT = 1
-_CHUNK_BYTES = 1 << 20
 KV_DTYPES = {"float32": 4, "int8": 1}
 """Types a cache may have, with their size in bytes."""
 
@@ -141,12 +140,3 @@ def check_files(manifest: Manifest, folder: Path, *, hashes: bool) -> None:
 def describe_file(path: Path) -> ModelFile:
     """Name, size and hash of a file."""
     return ModelFile(path.name, path.stat().st_size, sha256_of(path))
-
-
-def sha256_of(path: Path) -> str:
-    """Hash of a file's contents, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_CHUNK_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from services.edge_worker.kit.errors import UnsupportedModel
+from services.common.weights.errors import UnsupportedModel
 from services.edge_worker.kit.weights import Floats, Tensor
 
 BLOCK = 32  # of GGUF, kept for tables that map without loss

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from services.edge_worker.kit.errors import BuildLocked, DiskFull, ModelError
+from services.common.weights.errors import BuildLocked, DiskFull, ModelError
 
 _POLL_S = 0.2
 

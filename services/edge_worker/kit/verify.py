@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from services.common.weights.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit.manifest import check_files, read_manifest
 from services.edge_worker.kit.prompts import PROMPTS
 from services.edge_worker.kit.reference import Reference
-from services.edge_worker.kit.source import SMOLLM2, WheelSource, obtain_gguf
 from services.edge_worker.kit.weights import Floats, read_weights
 from services.edge_worker.runtime.onnx import OnnxOptions, OnnxRuntime
 from services.edge_worker.tokenizer import TextTokenizer

@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from services.edge_worker.kit.errors import CorruptModel, UnsupportedModel
+from services.common.weights.errors import CorruptModel, UnsupportedModel
 
 _CONTROL = 3
 _USER_DEFINED = 4

@@ -11,7 +11,7 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
+from services.common.weights.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
 
 Floats = NDArray[np.float32]
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from services.edge_worker.kit.errors import CorruptModel
+from services.common.weights.errors import CorruptModel
 from services.edge_worker.kit.manifest import Manifest, check_files, read_manifest
 from services.edge_worker.kit.store import MODEL_FILE
 from services.edge_worker.runtime.base import KvPool, Logits, ModelInfo

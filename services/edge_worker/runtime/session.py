@@ -9,7 +9,7 @@ from typing import Any
 
 import onnxruntime as ort
 
-from services.edge_worker.kit.errors import CorruptModel, ProviderUnavailable
+from services.common.weights.errors import CorruptModel, ProviderUnavailable
 
 CPU = "CPUExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"

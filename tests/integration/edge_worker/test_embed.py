@@ -13,7 +13,8 @@ import grpc
 import numpy as np
 import pytest
 
-from services.edge_worker.embed.kit import DEFAULT_DIR, build_embedder
+from services.common.embedding.files import DEFAULT_DIR
+from services.common.embedding.kit import build_embedder
 from tandem.edge.v1 import edge_pb2
 from tests.integration.edge_worker.process import edge
 

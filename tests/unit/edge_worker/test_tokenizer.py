@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.common.weights.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
 from services.edge_worker.kit import vocab
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
 from services.edge_worker.tokenizer import StreamDecoder, TextTokenizer, byte_alphabet
 from tests.unit.edge_worker.kit import tiny
 

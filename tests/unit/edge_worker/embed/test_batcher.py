@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from services.common.deadline import Budget
+from services.common.embedding.runner import Vector
 from services.common.errors import DeadlineExceeded, EngineFailed, QueueFull
 from services.edge_worker.config import EmbedSettings
 from services.edge_worker.embed.batcher import EmbedBatcher
-from services.edge_worker.embed.runner import Vector
 
 
 class Model:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.edge_worker.kit import build, source, staging
-from services.edge_worker.kit.errors import (
+from services.common.weights import source
+from services.common.weights.errors import (
     BuildLocked,
     ChecksumMismatch,
     CorruptModel,
@@ -18,8 +18,9 @@ from services.edge_worker.kit.errors import (
     ModelError,
     SourceUnavailable,
 )
+from services.common.weights.source import SMOLLM2, WheelSource
+from services.edge_worker.kit import build, staging
 from services.edge_worker.kit.manifest import check_files, read_manifest
-from services.edge_worker.kit.source import SMOLLM2, WheelSource
 from services.edge_worker.kit.store import DATA_FILE
 from tests.unit.edge_worker.kit import tiny
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from services.common.weights.errors import UnsupportedModel
 from services.edge_worker.kit import quant
-from services.edge_worker.kit.errors import UnsupportedModel
 from services.edge_worker.kit.linear import rotary_order
 from services.edge_worker.kit.weights import Tensor, Weights
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt, ProviderUnavailable
+from services.common.weights.errors import CorruptModel, ModelNotBuilt, ProviderUnavailable
 from services.edge_worker.kit.manifest import MANIFEST_FILE
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.runtime.onnx import OnnxOptions, OnnxRuntime

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
+from services.common.weights.errors import CorruptModel, ModelNotBuilt, UnsupportedModel
 from services.edge_worker.kit.weights import LlamaConfig, Weights, read_weights
 from tests.unit.edge_worker.kit import tiny
 

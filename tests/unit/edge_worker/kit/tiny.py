@@ -10,7 +10,7 @@ from typing import Any
 import gguf
 import numpy as np
 
-from services.edge_worker.kit.source import WheelSource
+from services.common.weights.source import WheelSource
 from services.edge_worker.tokenizer import byte_alphabet
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

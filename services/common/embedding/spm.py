@@ -13,7 +13,7 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from services.edge_worker.kit.errors import CorruptModel
+from services.common.weights.errors import CorruptModel
 
 _PIECE, _NORMALIZER = 1, 3
 _UNKNOWN_TYPE = 2

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.edge_worker.embed.spm import build_tokenizer, piece_ids, read_spm
-from services.edge_worker.kit.errors import CorruptModel
+from services.common.embedding.spm import build_tokenizer, piece_ids, read_spm
+from services.common.weights.errors import CorruptModel
 
 
 def piece(text: str, score: float, kind: int = 1) -> bytes:

@@ -11,9 +11,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from services.edge_worker.embed.graph import LEFT, RIGHT
-from services.edge_worker.embed.kit import GRAPH_FILE, SPM_FILE, read_embedder
-from services.edge_worker.embed.spm import build_tokenizer, piece_ids, read_spm
+from services.common.embedding.files import GRAPH_FILE, LEFT, RIGHT, SPM_FILE, read_embedder
+from services.common.embedding.spm import build_tokenizer, piece_ids, read_spm
 
 _BEGIN, _END = 1, 2
 # Its own default of all cores costs 90 times as much for one sentence here.

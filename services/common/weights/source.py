@@ -9,13 +9,13 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.edge_worker.kit.errors import (
+from services.common.weights.errors import (
     ChecksumMismatch,
     CorruptModel,
     DiskFull,
     SourceUnavailable,
 )
-from services.edge_worker.kit.manifest import sha256_of
+from services.common.weights.files import sha256_of
 
 _DOWNLOAD_TIMEOUT_S = 900
 _STDERR_LINES = 3

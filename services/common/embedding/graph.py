@@ -19,9 +19,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from services.common.embedding.files import LEFT, RIGHT
+
 CHUNKS = 17
 WIDTH = 512
-LEFT = RIGHT = 2
 _CONV = 256
 # n-gram length and how many of its tokens stand before.
 _ORDERS = ((2, 0), (3, 1), (5, 2))

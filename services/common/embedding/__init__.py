@@ -1,0 +1,1 @@
+"""Sentence vectors: the multilingual embedder on ONNX Runtime."""

@@ -1,0 +1,1 @@
+"""Published model weights: where they come from, how their files are checked."""
