@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.pii_cases import generate
-from evaluation.pii_data import BadData, Case, read_cases
+from evaluation.pii_data import Case, read_cases
 from evaluation.pii_score import Interval, Report, Score, evaluate
+from evaluation.rows import BadData
 from services.common.pii.detector import StructuredDetector
 
 evaluate_app = typer.Typer(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation.rows import BadData, Row, read_rows
 from services.common.pii.kinds import PiiKind
 
-GZIP_MAGIC = b"\x1f\x8b"
 # Names of types in data sets (upper case) and ours; what is not here has no detector and
 # is reported apart. Our own names are known as they are.
 KIND_OF = {
@@ -56,10 +52,6 @@ KIND_OF = {
 }
 
 
-class BadData(Exception):
-    """The data cannot be used; the message says where and why, and quotes no text."""
-
-
 @dataclass(frozen=True, slots=True)
 class Label:
     """`text[start:end]` is of this type, by the data's own name."""
@@ -83,57 +75,22 @@ def read_cases(path: Path) -> list[Case]:
     Raises:
         BadData: Not readable, cut, not JSON, or a column is missing; names file and line.
     """
-    cases = [_case(f"{path}, line {number}", line) for number, line in _lines(path) if line.strip()]
-    if not cases:
-        raise BadData(f"{path}: no rows")
-    return cases
+    return [_case(row) for row in read_rows(path)]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == GZIP_MAGIC
-            raw.seek(0)
-            rows = gzip.GzipFile(fileobj=raw) if packed else raw
-            for number, line in enumerate(rows, 1):
-                yield number, line
-    except EOFError:
-        raise BadData(f"{path}, after line {number}: the gzip file is cut") from None
-    except (gzip.BadGzipFile, zlib.error):
-        raise BadData(f"{path}, after line {number}: the gzip file is damaged") from None
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror or 'cannot be read'}") from None
+def _case(row: Row) -> Case:
+    text, spans = row.get("text", str), row.get("spans", list)
+    return Case(text, tuple(_label(row.where, i, span, text) for i, span in enumerate(spans)))
 
 
-def _case(where: str, line: bytes) -> Case:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise BadData(f"{where}: not JSON (is the file cut?)") from None
-    if not isinstance(row, dict):
-        raise BadData(f"{where}: not a JSON object")
-    for column, kind in (("text", str), ("spans", list)):
-        if column not in row:
-            raise BadData(f"{where}: the column `{column}` is missing")
-        if not isinstance(row[column], kind):
-            raise BadData(f"{where}: `{column}` must be a {kind.__name__}")
-    text = row["text"]
-    return Case(text, tuple(_label(where, i, span, text) for i, span in enumerate(row["spans"])))
-
-
-def _label(where: str, index: int, span: Any, text: str) -> Label:
+def _label(where: str, index: int, values: Any, text: str) -> Label:
     place = f"{where}: spans[{index}]"
-    if not isinstance(span, dict):
+    if not isinstance(values, dict):
         raise BadData(f"{place} is not a JSON object")
-    for column, kind in (("type", str), ("start", int), ("end", int)):
-        if column not in span:
-            raise BadData(f"{place}: the column `{column}` is missing")
-        if not isinstance(span[column], kind) or isinstance(span[column], bool):
-            raise BadData(f"{place}: `{column}` must be a {kind.__name__}")
-    start, end = span["start"], span["end"]
+    span = Row(place, values)
+    kind, start, end = span.get("type", str), span.get("start", int), span.get("end", int)
     if not 0 <= start < end <= len(text):
         raise BadData(f"{place}: start and end do not lie in the text")
-    if span.get("value", text[start:end]) != text[start:end]:
+    if values.get("value", text[start:end]) != text[start:end]:
         raise BadData(f"{place}: `value` is not what stands there")
-    return Label(span["type"].upper(), start, end)
+    return Label(kind.upper(), start, end)

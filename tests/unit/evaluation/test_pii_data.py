@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.pii_data import KIND_OF, BadData, Case, Label, read_cases
+from evaluation.pii_data import KIND_OF, Case, Label, read_cases
+from evaluation.rows import BadData
 from services.common.pii.kinds import PiiKind
 
 TEXT = "mail jo@example.com"
