@@ -12,10 +12,11 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from cli.evaluate_cascade import cascade
+from cli.inputs import bad_input
 from evaluation.pii_cases import generate
 from evaluation.pii_data import Case, read_cases
 from evaluation.pii_score import Interval, Report, Score, evaluate
-from evaluation.rows import BadData
 from services.common.pii.detector import StructuredDetector
 
 evaluate_app = typer.Typer(
@@ -25,12 +26,8 @@ evaluate_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_BAD_INPUT = 2
 
-
-@evaluate_app.callback()
-def _evaluate() -> None:
-    """Keeps `pii` a command of its own while there is only one."""
+evaluate_app.command()(cascade)
 
 
 @evaluate_app.command()
@@ -69,11 +66,8 @@ def _cases(data: Path | None, count: int | None, seed: int) -> list[Case]:
         return generate(count, seed)
     if data is None or count is not None:
         raise typer.BadParameter("give either --data FILE or --generate N")
-    try:
+    with bad_input():
         return read_cases(data)
-    except BadData as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error
 
 
 def _as_json(report: Report) -> dict[str, Any]:

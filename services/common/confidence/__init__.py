@@ -1,0 +1,1 @@
+"""How sure an answer is: signals, scorers, calibrators and bands. Pure."""
