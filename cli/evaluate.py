@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from cli.evaluate_routing import routing
 from evaluation.pii_cases import generate
 from evaluation.pii_data import Case, read_cases
 from evaluation.pii_score import Interval, Report, Score, evaluate
@@ -28,9 +29,7 @@ evaluate_app = typer.Typer(
 _BAD_INPUT = 2
 
 
-@evaluate_app.callback()
-def _evaluate() -> None:
-    """Keeps `pii` a command of its own while there is only one."""
+evaluate_app.command("routing")(routing)
 
 
 @evaluate_app.command()

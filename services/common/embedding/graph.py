@@ -64,7 +64,8 @@ class _Columns:
 
     def sums(self) -> NDArray[np.float64]:
         """Sum of each column as the quantized weight has it."""
-        return self.values.sum(axis=0, dtype=np.float64) * self.steps
+        sums: NDArray[np.float64] = self.values.sum(axis=0, dtype=np.float64) * self.steps
+        return sums
 
 
 class _Graph:
