@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms embedder clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms embedder defaults clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -29,7 +29,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-models: $(STAMP) ## Build the default model: 8 bit for the edge, fp32 for the stand-in
+models: $(STAMP) embedder ## Build the default models: edge 8 bit, stand-in fp32, embedder
 	@tandem models build --recipe all
 
 demo: models ## Set everything up, start the system, ask four questions
@@ -85,6 +85,9 @@ bench-forms: models ## Count how many schema answers of the real model parse and
 
 embedder: $(STAMP) ## Build the sentence embedder
 	@python -m services.common.embedding.kit
+
+defaults: $(STAMP) embedder ## Train the small models that the router ships
+	@python -m evaluation.examples.defaults
 
 clean: ## Remove what was built, but not the virtual environment
 	@rm -rf build models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.evaluate_cascade import cascade
+from cli.evaluate_routing import routing
 from cli.inputs import bad_input
 from evaluation.pii_cases import generate
 from evaluation.pii_data import Case, read_cases
@@ -28,6 +29,8 @@ evaluate_app = typer.Typer(
 
 
 evaluate_app.command()(cascade)
+
+evaluate_app.command("routing")(routing)
 
 
 @evaluate_app.command()

@@ -12,11 +12,13 @@ from services.common.rpc.outward import open_channel
 from services.common.rpc.readiness import Readiness
 from services.common.settings import TlsSettings
 from services.common.vocabulary import Target
+from services.router.assess import Assessor
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
 from services.router.gather import Gatherer
 from services.router.ledger.feedback import FeedbackDesk
 from services.router.ledger.parts import open_ledger
+from services.router.minds import open_minds
 from services.router.pipeline import Pipeline
 from services.router.policy_store import PolicyStore
 from services.router.record import Recorder
@@ -48,6 +50,7 @@ class RouterApp:
         self._policies = PolicyStore(
             settings.policy_file, settings.policy_poll_ms, self._policy_state
         )
+        self._minds = open_minds(settings.embedder_dir, settings.complexity_dir)
         self._readiness: Readiness | None = None
         secret = read_secret(
             settings.cloud.secret_file, settings.cloud.secret_env, "cloud.secret_file"
@@ -76,15 +79,21 @@ class RouterApp:
             Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
         }
         detector = StructuredDetector()
+        minds = self._minds
+        gatherer = Gatherer(
+            self._edge_load, latency, breakers, assessor=Assessor(minds.embedder, minds.complexity)
+        )
         pipeline = Pipeline(
             detector=detector,
-            gatherer=Gatherer(self._edge_load, latency, breakers),
-            executor=Executor(models, latency, breakers, time.monotonic),
+            gatherer=gatherer,
+            executor=Executor(models, latency, breakers, time.monotonic, gatherer.quality),
             recorder=Recorder(self._ledger.writer),
             clock=time.monotonic,
         )
         desk = FeedbackDesk(self._ledger.writer, detector, settings.limits.max_text_chars)
-        servicer = RouterServicer(pipeline, self.admission, self._policies, settings.limits, desk)
+        servicer = RouterServicer(
+            pipeline, self.admission, self._policies, settings.limits, desk, minds
+        )
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
     async def start(self, readiness: Readiness) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.common.contract import AnswerCheck
 from services.common.deadline import Budget
 from services.common.vocabulary import StreamMode
+from services.router.embed_text import TextVector
 from services.router.tenants import Tenant
 from tandem.router.v1 import router_pb2
 
@@ -22,6 +23,7 @@ class Ask:
         check: Whether an answer keeps the output contract.
         free_text: No contract beyond text that is not empty.
         caller_key: Id of the caller's key, for the proxy's limits per key.
+        vector: The conversation's sentence vector, made when first asked for.
     """
 
     request: router_pb2.RouteRequest
@@ -35,3 +37,4 @@ class Ask:
     check: AnswerCheck
     free_text: bool
     caller_key: str = ""
+    vector: TextVector = field(default_factory=lambda: TextVector("", None))

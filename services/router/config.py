@@ -58,6 +58,11 @@ class RouterSettings(Settings):
     cloud: CloudLink = CloudLink()
     limits: RequestLimits = RequestLimits()
     breakers: RouterBreakers = RouterBreakers()
+    embedder_dir: str = "models/use-multilingual-v3"
+    """What `make embedder` has built; without it requests that need a complexity score go to
+    the strong model, marked ROUTER_DEGRADED."""
+    complexity_dir: str = ""
+    """What `tandem train complexity` wrote; empty: the model that is shipped."""
     policy_file: Path = Path("config/policy.yaml")
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""

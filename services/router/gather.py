@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from services.common.vocabulary import Target
 from services.router.ask import Ask
+from services.router.assess import Assessor
 from services.router.policy.config import Policy
+from services.router.policy.decide import needs_score
 from services.router.policy.facts import MODELS, Facts, Screening
 from services.router.policy.features import Texts, features_of
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
+from services.router.state.edge_quality import EdgeQuality
+from services.router.state.sessions import MemorySessions, SessionKey, SessionStore
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
 
@@ -29,9 +33,19 @@ class Gatherer:
     edge_load: EdgeLoad
     cloud_latency: CloudLatency
     breakers: Breakers
+    sessions: SessionStore = field(default_factory=MemorySessions)
+    assessor: Assessor = field(default_factory=lambda: Assessor(None, None))
+    quality: EdgeQuality = field(default_factory=EdgeQuality)
 
     def facts(self, ask: Ask, screening: Screening, policy: Policy, now: float) -> Facts:
-        """The facts of `ask` at `now`, monotonic seconds."""
+        """The facts of `ask` at `now`, monotonic seconds; small models are asked if need be."""
+        facts = self._plain(ask, screening, policy, now)
+        if not needs_score(facts, policy, now):
+            return facts
+        rate = self.quality.pass_rate(facts.task_type)
+        return replace(facts, complexity=self.assessor.facts(ask.vector, policy.complexity, rate))
+
+    def _plain(self, ask: Ask, screening: Screening, policy: Policy, now: float) -> Facts:
         request = ask.request
         edge = self.edge_load.facts(policy.latency, policy.edge_context_tokens)
         cloud = self.cloud_latency.facts(policy.latency, now)
@@ -51,6 +65,7 @@ class Gatherer:
             max_output_tokens=request.max_output_tokens,
             tools=tuple(tool.name for tool in request.tools),
             keep_on_edge=request.privacy_hint == router_pb2.PRIVACY_HINT_KEEP_ON_EDGE,
+            session=self.sessions.facts(SessionKey(ask.tenant.name, ask.session_id), now),
         )
 
 

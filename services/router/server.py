@@ -12,9 +12,11 @@ from services.common.vocabulary import Reason, StreamMode, Target
 from services.router import convert
 from services.router.ask import Ask
 from services.router.config import RequestLimits
+from services.router.embed_text import TextVector, conversation
 from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Trail
 from services.router.ledger.feedback import FeedbackDesk
+from services.router.minds import Minds
 from services.router.pipeline import Pipeline
 from services.router.policy.config import Policy
 from services.router.policy.plan import Plan
@@ -44,12 +46,14 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         policies: PolicyStore,
         limits: RequestLimits,
         feedback: FeedbackDesk,
+        minds: Minds = Minds(),
     ) -> None:
         self._pipeline = pipeline
         self._admission = admission
         self._policies = policies
         self._limits = limits
         self._feedback = feedback
+        self._minds = minds
 
     async def Route(self, request: router_pb2.RouteRequest, context: Any) -> Any:
         """Answers whole: text is held until it is, so that a caller never sees a draft."""
@@ -99,6 +103,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         call = current_call()
         check = check_request(request, self._limits)
         tenant = self._admission.tenant(call.principal.tenant)
+        vector = TextVector(conversation(request), self._minds.embedder)
         mode = policy.stream_mode.stricter(_MODES[request.stream_mode]).stricter(loosest)
         return Ask(
             request=request,
@@ -107,11 +112,12 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
             channel=request.channel or tenant.default_channel,
             session_id=_session(request.session_id, call.session_id),
             budget=call.budget,
-            task_type=recognize(request, policy),
+            task_type=recognize(request, policy, self._minds.tasks, vector),
             mode=mode.stricter(tenant.stream_mode or mode),
             check=check,
             free_text=request.output.WhichOneof("form") in (None, "free_text"),
             caller_key=call.principal.key,
+            vector=vector,
         )
 
 

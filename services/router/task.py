@@ -1,7 +1,9 @@
-"""Recognizes the task type where the caller gives none: by form, tools and plain words."""
+"""Recognizes the task type where the caller gives none: by form, plain words and a classifier."""
 
 from __future__ import annotations
 
+from services.common.complexity.task_model import TaskModel
+from services.router.embed_text import TextVector
 from services.router.policy.config import Policy
 from services.router.policy.features import estimate_tokens, mentions
 from tandem.common.v1 import chat_pb2
@@ -11,12 +13,18 @@ _SUMMARY = ("summarize", "summarise", "summary of", "tl;dr", "总结", "摘要",
 _KEYWORDS = ("extract keywords", "extract the keywords", "key phrases", "提取关键词", "关键词")
 _CORRECTION = ("correct the", "fix the grammar", "proofread", "改错", "纠正", "润色")
 _SHORT_SUMMARY_TOKENS = 2_000
+_NEEDS_TOOLS = frozenset({"single_tool_call", "multi_step_tools"})
 
 
-def recognize(request: router_pb2.RouteRequest, policy: Policy) -> str:
-    """The caller's task type where the policy knows it, else a guess from the form and words.
+def recognize(
+    request: router_pb2.RouteRequest,
+    policy: Policy,
+    model: TaskModel | None = None,
+    vector: TextVector | None = None,
+) -> str:
+    """The caller's task type where the policy knows it, else by form, plain words, classifier.
 
-    A classifier takes this place later; until then what is not plain is an open question.
+    Where none of them is sure it is the default task.
     """
     if request.task_type in policy.capabilities:
         return request.task_type
@@ -33,7 +41,19 @@ def recognize(request: router_pb2.RouteRequest, policy: Policy) -> str:
         return "keyword_extraction"
     if mentions(last, _CORRECTION):
         return "text_correction"
-    return policy.default_task
+    return _by_model(policy, model, vector) or policy.default_task
+
+
+def _by_model(policy: Policy, model: TaskModel | None, vector: TextVector | None) -> str:
+    """The classifier's word where it is sure. It never says that tools are called: without
+    tools in the request there is nothing to call."""
+    found = vector.get() if model is not None and vector is not None else None
+    if model is None or found is None:
+        return ""
+    task, chance = model.recognize(found)
+    if chance < policy.task_certainty or task in _NEEDS_TOOLS:
+        return ""
+    return task if task in policy.capabilities else ""
 
 
 def _by_form(request: router_pb2.RouteRequest) -> str:

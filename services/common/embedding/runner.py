@@ -26,10 +26,12 @@ class Vector:
     Attributes:
         values: 512 numbers, of unit length.
         unknown_share: Share of the text's pieces that the model does not know, 0–1.
+        pieces: Ids of the text's pieces, for features that need no second tokenizer.
     """
 
     values: NDArray[np.float32]
     unknown_share: float
+    pieces: tuple[int, ...] = ()
 
 
 class Embedder:
@@ -72,7 +74,10 @@ class Embedder:
             },
         )
         unknown = [one.count(self._unknown_id) / max(1, len(one)) for one in pieces]
-        return [Vector(row, share) for row, share in zip(vectors, unknown, strict=True)]
+        return [
+            Vector(row, share, tuple(ids))
+            for row, share, ids in zip(vectors, unknown, pieces, strict=True)
+        ]
 
 
 def _windows(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

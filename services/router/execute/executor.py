@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opentelemetry import trace
 
@@ -37,6 +37,7 @@ from services.router.policy.plan import Plan
 from services.router.policy.recheck import Recheck
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
+from services.router.state.edge_quality import EdgeQuality
 from services.router.targets.base import Job, ModelTarget
 
 _tracer = trace.get_tracer("tandem.router")
@@ -62,6 +63,7 @@ class Executor:
     cloud_latency: CloudLatency
     breakers: Breakers
     clock: Callable[[], float]
+    quality: EdgeQuality = field(default_factory=EdgeQuality)
 
     async def run(self, errand: Errand) -> Reply:
         """Tries the plan's attempts in order until one serves; L4 always does."""
@@ -115,6 +117,8 @@ class Executor:
                 tell_breaker(permit, move, ended, self.clock())
                 describe(span, ended)
         self._learn(target, ended, duration_ms)
+        if target is Target.EDGE:
+            self.quality.took(ask.task_type, ended.outcome)
         return ended
 
     def _learn(self, target: Target, ended: Ended, duration_ms: float) -> None:

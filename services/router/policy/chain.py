@@ -53,7 +53,7 @@ def _cloud(policy: Policy, draft: Draft, start: Target) -> list[PlannedAttempt]:
 
 def _quick_edge(policy: Policy, draft: Draft) -> list[PlannedAttempt]:
     """One edge attempt after a cloud-first plan, where the policy wants it."""
-    if policy.on_large_timeout != "quick_edge":
+    if policy.on_large_timeout != "quick_edge" and draft.shadow is not Target.EDGE:
         return []
     return [
         PlannedAttempt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
@@ -50,6 +50,8 @@ class WordLists(Settings):
     reasoning: tuple[str, ...] = ()
     cloud_keywords: tuple[str, ...] = ()
     edge_keywords: tuple[str, ...] = ()
+    follow_ups: tuple[str, ...] = ()
+    """Turns that only carry on what was said before; matched at the start of a short turn."""
 
 
 class LatencyPolicy(Settings):
@@ -69,6 +71,45 @@ class LatencyPolicy(Settings):
     """Prompt and answer together; longer work goes to the complex lane."""
 
 
+class ComplexityPolicy(Settings):
+    """How hard a conversation must be for which model; scores are 1 to 10."""
+
+    strategy: Literal["rules", "similarity", "classifier"] = "classifier"
+    """What speaks where no rule does: the length alone, examples, or the trained model."""
+    routing: Literal["predictive", "cascade", "both"] = "both"
+    """predictive: the score alone decides; cascade: the edge first, always, and judged; both:
+    the score where it is sure, else `grey_mode`."""
+    grey_mode: Literal["shadow_cloud", "shadow_best", "cascade", "second_signal"] = "cascade"
+    low: float = Field(default=5.0, ge=1, le=10)
+    """Under this the edge answers."""
+    high: float = Field(default=7.0, ge=1, le=10)
+    """From this on the cloud answers."""
+    hysteresis: float = Field(default=1.0, ge=0, le=4)
+    """A session leaves the side of its last answer only so far past the bound."""
+    large_from: float = Field(default=8.5, ge=1, le=10)
+    """From this on the large cloud model answers."""
+    usual_pass_rate: float = Field(default=0.8, ge=0, le=1)
+    pass_rate_points: float = Field(default=2.0, ge=0, le=10)
+    """Points for each whole that a task's share of accepted edge answers lies under the usual."""
+    similarity_floor: float = Field(default=0.5, ge=-1, le=1)
+    similarity_margin: float = Field(default=0.05, ge=0, le=2)
+    """Cosine that the nearest example must have, and lead over the nearest of the other kind."""
+    simple_examples: tuple[str, ...] = ()
+    complex_examples: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _in_order(self) -> ComplexityPolicy:
+        if not self.low <= self.high <= self.large_from:
+            raise ValueError("low, high, large_from: must not fall")
+        if self.strategy == "similarity" and not (self.simple_examples and self.complex_examples):
+            raise ValueError("strategy similarity: needs simple_examples and complex_examples")
+        if self.grey_mode == "second_signal" and not (
+            self.simple_examples and self.complex_examples
+        ):
+            raise ValueError("second_signal: needs simple_examples and complex_examples")
+        return self
+
+
 class CannedReply(Settings):
     """What is said when no model could answer."""
 
@@ -81,13 +122,16 @@ class Policy(Settings):
 
     capabilities: dict[str, CapabilityRow]
     default_task: str = "open_question"
+    task_certainty: float = Field(default=0.6, ge=0, le=1)
+    """Under this probability a recognized task type is not believed."""
     caps: Caps = Caps()
     trivial: TrivialRule = TrivialRule()
     words: WordLists = WordLists()
+    complexity: ComplexityPolicy = ComplexityPolicy()
     latency: LatencyPolicy = LatencyPolicy()
     weak_retrieval_below: float = Field(default=0.5, ge=0, le=1)
     default_edge_max_input_tokens: int = 128
-    """Where no rule speaks: edge first up to this input, cloud first beyond."""
+    """Where nothing else speaks: edge first up to this input, cloud first beyond."""
     on_large_timeout: OnLargeTimeout = "quick_edge"
     edge_context_tokens: int = 8_192
     """The edge window assumed before the worker has told its own."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from services.router.policy import constraints, gates, rules
+from services.common.vocabulary import Target
+from services.router.policy import complexity, constraints, gates, rules
 from services.router.policy.chain import attempts_for
 from services.router.policy.config import Policy
 from services.router.policy.draft import Draft
@@ -19,13 +20,33 @@ STEPS: tuple[Step, ...] = (
     constraints.tiers,
     rules.capability,
     rules.hard_rules,
+    rules.session,
     rules.trivial,
     rules.keywords,
+    complexity.complexity,
     rules.default,
     gates.tier_limit,
     gates.available,
     gates.latency,
 )
+
+
+def _shadow(draft: Draft) -> Target | None:
+    """What runs beside: only where it is permitted, and not once a gate made it the first."""
+    fits = draft.shadow in draft.permitted and draft.target is not draft.shadow
+    return draft.shadow if fits else None
+
+
+def needs_score(facts: Facts, policy: Policy, now: float) -> bool:
+    """Whether no constraint and no rule speaks, so that the small models must be asked."""
+    if policy.complexity.strategy == "rules":
+        return False
+    draft = Draft(permitted=MODELS, remaining_ms=facts.remaining_ms(now))
+    for step in STEPS[: STEPS.index(complexity.complexity)]:
+        draft = step(facts, policy, draft)
+        if draft.target is not None:
+            return False
+    return True
 
 
 def decide(facts: Facts, policy: Policy, now: float) -> Plan:
@@ -45,4 +66,8 @@ def decide(facts: Facts, policy: Policy, now: float) -> Plan:
         task_type=facts.task_type,
         expected_output_tokens=facts.expected_output_tokens(usual),
         steps=draft.steps,
+        current_score=draft.current_score,
+        score=draft.score,
+        shadow=_shadow(draft),
+        shadow_best=draft.shadow_best,
     )

@@ -22,6 +22,10 @@ class Draft:
         permitted: Targets that may still be used; only ever shrinks.
         remaining_ms: Budget left when the decision began.
         target: The nominated target, None until a step speaks.
+        current_score: Complexity of the conversation as it stands, 1–10.
+        score: The same with the session's window.
+        shadow: Target that runs beside the first attempt, in the grey zone.
+        shadow_best: The better of both answers is served, not only the first attempt's.
     """
 
     permitted: frozenset[Target]
@@ -30,6 +34,10 @@ class Draft:
     reason: Reason = Reason.DEFAULT
     fallback_type: FallbackType = FallbackType.NONE
     truncated: bool = False
+    current_score: float | None = None
+    score: float | None = None
+    shadow: Target | None = None
+    shadow_best: bool = False
     steps: tuple[Evidence, ...] = ()
 
     def passed(self, step: str, seen: Seen = _NOTHING) -> Draft:
@@ -77,6 +85,16 @@ class Draft:
             truncated=truncated,
             fallback_type=self.fallback_type if fallback_type is None else fallback_type,
         )
+
+    def scored(self, current: float, score: float) -> Draft:
+        """The conversation's complexity: of now, and with the session's."""
+        return replace(self, current_score=current, score=score)
+
+    def shadowed(self, target: Target, *, best: bool) -> Draft:
+        """Another target runs beside, if this step's word was kept."""
+        if self.steps[-1].reason is not self.reason:
+            return self
+        return replace(self, shadow=target, shadow_best=best)
 
     def _noted(self, step: str, verdict: Verdict, reason: Reason | None, seen: Seen) -> Draft:
         evidence = Evidence(

@@ -27,6 +27,7 @@ class TextFeatures:
         wants_live: Live information is asked for.
         has_code: A code block is present.
         best_snippet_score: Highest retrieval score; None without snippets.
+        follows_up: The last turn only carries on ("yes, do it").
     """
 
     input_chars: int
@@ -39,6 +40,7 @@ class TextFeatures:
     cloud_keyword: bool = False
     edge_keyword: bool = False
     best_snippet_score: float | None = None
+    follows_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,31 @@ class CloudFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ComplexityFacts:
+    """What the small models say of the conversation; None where one is missing or failed.
+
+    Attributes:
+        probability: P(strong model needed), calibrated.
+        simple: Cosine to the nearest example of a simple request.
+        complex: The same, of a complex one.
+        edge_pass_rate: Share of the edge's last answers to this task that were accepted.
+    """
+
+    probability: float | None = None
+    simple: float | None = None
+    complex: float | None = None
+    edge_pass_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What is remembered of a session: scores, oldest first, and where its last turn went."""
+
+    scores: tuple[float, ...] = ()
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything `decide` may look at."""
 
@@ -106,6 +133,8 @@ class Facts:
     """The caller's cap on the answer; 0 where none was given."""
     tools: tuple[str, ...] = ()
     keep_on_edge: bool = False
+    complexity: ComplexityFacts = ComplexityFacts()
+    session: SessionFacts = SessionFacts()
 
     def remaining_ms(self, now: float) -> float:
         """Milliseconds of the budget left at `now`, monotonic seconds."""

@@ -15,6 +15,7 @@ from services.router.policy.facts import TextFeatures
 _ASCII_CHARS_PER_TOKEN = 4
 _OTHER_TOKENS_PER_CHAR = 2
 _TEMPLATE_TOKENS_PER_TURN = 5
+_MAX_FOLLOW_UP_CHARS = 40
 _ASCII = re.compile(r"[\x00-\x7f]")
 
 
@@ -61,12 +62,19 @@ def features_of(texts: Texts, words: WordLists) -> TextFeatures:
         cloud_keyword=mentions(last, words.cloud_keywords),
         edge_keyword=mentions(last, words.edge_keywords),
         best_snippet_score=max(texts.snippet_scores, default=None),
+        follows_up=len(texts.asked) > 1 and carries_on(last, words.follow_ups),
     )
 
 
 def mentions(text: str, phrases: tuple[str, ...]) -> bool:
     """True where one of `phrases` stands in `text`, without case, English as whole words."""
     return bool(phrases) and _pattern(phrases).search(text) is not None
+
+
+def carries_on(turn: str, phrases: tuple[str, ...]) -> bool:
+    """A short turn that begins with one of `phrases`: it says nothing new."""
+    short = len(turn) <= _MAX_FOLLOW_UP_CHARS and "?" not in turn and "？" not in turn
+    return short and bool(phrases) and _pattern(phrases).match(turn.lstrip()) is not None
 
 
 @lru_cache(maxsize=64)

@@ -50,6 +50,10 @@ class Plan:
         reason: Why the first attempt stands first.
         fallback_type: CAPABILITY or UNAVAILABLE where admission already left the edge.
         steps: Evidence in order.
+        current_score: Complexity 1–10 of the conversation; None where it was not computed.
+        score: The same with the session's window.
+        shadow: Runs beside the first attempt, in the grey zone.
+        shadow_best: The better of both answers is served.
     """
 
     attempts: tuple[PlannedAttempt, ...]
@@ -58,6 +62,10 @@ class Plan:
     task_type: str
     expected_output_tokens: int
     steps: tuple[Evidence, ...]
+    current_score: float | None = None
+    score: float | None = None
+    shadow: Target | None = None
+    shadow_best: bool = False
 
     @property
     def first(self) -> PlannedAttempt | None:

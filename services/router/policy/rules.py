@@ -62,13 +62,24 @@ def hard_rules(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     )
 
 
+def session(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Step 4, before what is trivial: "yes, do it" goes where the turn before went."""
+    target = facts.session.target
+    seen = {"follows_up": facts.features.follows_up, "last_target": target or "none"}
+    if target is None or not facts.features.follows_up:
+        return draft.passed("session", seen)
+    return draft.nominated("session", target, Reason.SESSION_STICKY, seen=seen)
+
+
 def trivial(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     """Step 4: short in, short out and nothing hard in the whole conversation."""
     rule, features = policy.trivial, facts.features
     expected = facts.expected_output_tokens(
         policy.capability(facts.task_type).expected_output_tokens
     )
-    plain = not (features.asks_reasoning or features.computes_amounts or features.has_code)
+    hard_history = max(facts.session.scores, default=0.0) >= policy.complexity.low
+    hard = features.asks_reasoning or features.computes_amounts or features.has_code
+    plain = not (hard or hard_history)
     fits = (
         features.input_chars <= rule.max_input_chars
         and features.input_tokens <= rule.max_input_tokens

@@ -20,6 +20,12 @@ from services.router.policy_store import load_policy
 SHIPPED: Policy = load_policy(Path("config/policy.yaml")).policy
 
 
+def with_complexity(**changes: Any) -> Policy:
+    """The shipped policy with some of its complexity settings changed."""
+    changed = SHIPPED.complexity.model_copy(update=changes)
+    return SHIPPED.model_copy(update={"complexity": changed})
+
+
 def make_facts(**changes: Any) -> Facts:
     """A plain short English question with everything up and eight seconds left at now = 0."""
     values: dict[str, Any] = {

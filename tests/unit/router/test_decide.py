@@ -15,12 +15,14 @@ from services.router.policy.decide import decide
 from services.router.policy.facts import (
     MODELS,
     CloudFacts,
+    ComplexityFacts,
     EdgeFacts,
     Facts,
     Screening,
+    SessionFacts,
     TextFeatures,
 )
-from tests.unit.router.builders import SHIPPED, make_facts
+from tests.unit.router.builders import SHIPPED, make_facts, with_complexity
 
 E, S, L = Target.EDGE, Target.CLOUD_SMALL, Target.CLOUD_LARGE
 SHORT = TextFeatures(input_chars=30, input_tokens=13)
@@ -92,11 +94,11 @@ CASES: dict[str, tuple[dict[str, Any], Reason, FallbackType, list[Target]]] = {
         FallbackType.NONE,
         [E, S, L],
     ),
-    "nothing speaks: long goes to the small cloud": (
+    "no rule speaks and no classifier: the strong model": (
         {"features": LONG},
-        Reason.DEFAULT,
+        Reason.ROUTER_DEGRADED,
         FallbackType.NONE,
-        [S, L, E],
+        [L, E],
     ),
     "few-shot may be dropped": (
         {"features": replace(SHORT, few_shot_tokens=20)},
@@ -187,8 +189,10 @@ def test_evidence_names_every_step_and_holds_no_text() -> None:
         "tiers",
         "capability",
         "hard_rules",
+        "session",
         "trivial",
         "keywords",
+        "complexity",
         "default",
         "tier_limit",
         "available",
@@ -208,6 +212,7 @@ features = st.builds(
     cloud_keyword=st.booleans(),
     edge_keyword=st.booleans(),
     best_snippet_score=st.none() | st.floats(0, 1),
+    follows_up=st.booleans(),
 )
 any_facts = st.builds(
     Facts,
@@ -235,12 +240,30 @@ any_facts = st.builds(
     max_output_tokens=st.integers(0, 4_096),
     tools=st.sampled_from([(), ("a",), ("a", "b")]),
     keep_on_edge=st.booleans(),
+    complexity=st.builds(
+        ComplexityFacts,
+        probability=st.none() | st.floats(0, 1),
+        simple=st.none() | st.floats(-1, 1),
+        complex=st.none() | st.floats(-1, 1),
+        edge_pass_rate=st.none() | st.floats(0, 1),
+    ),
+    session=st.builds(
+        SessionFacts,
+        scores=st.lists(st.floats(1, 10), max_size=2).map(tuple),
+        target=st.none() | st.sampled_from(sorted(MODELS)),
+    ),
 )
 policies = st.sampled_from(
     [
         SHIPPED,
         SHIPPED.model_copy(update={"on_large_timeout": "next_level"}),
         SHIPPED.model_copy(update={"on_large_timeout": "edge_draft"}),
+        *(
+            with_complexity(strategy=strategy, routing=routing, grey_mode=mode)
+            for strategy in ("rules", "similarity", "classifier")
+            for routing in ("predictive", "cascade", "both")
+            for mode in ("shadow_cloud", "shadow_best", "cascade", "second_signal")
+        ),
     ]
 )
 
@@ -255,7 +278,7 @@ def test_a_pinned_request_never_has_a_cloud_attempt(
     targets = {attempt.target for attempt in plan.attempts}
     assert targets <= facts.permitted
     if pinned:
-        assert targets <= {E}
+        assert targets | ({plan.shadow} - {None}) <= {E}
 
 
 @given(facts=any_facts, policy=policies, now=st.floats(0, 10))

@@ -1,0 +1,1 @@
+"""Examples written here, in English and Chinese, from which the shipped small models learn."""
