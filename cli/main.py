@@ -12,6 +12,7 @@ from cli.keys import keys_app
 from cli.ledger import ledger_app
 from cli.models import models_app
 from cli.policy import policy_app
+from cli.train import train_app
 from cli.up import up
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(evaluate_app, name="evaluate")
+app.add_typer(train_app, name="train")
 
 
 def main() -> None:
