@@ -1,4 +1,4 @@
-"""`tandem evaluate cache` and `tandem train cache-verifier`: the semantic cache on labelled pairs."""
+"""`tandem evaluate cache`, `tandem train cache-verifier`: the semantic cache on labelled pairs."""
 
 from __future__ import annotations
 

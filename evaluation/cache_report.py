@@ -75,9 +75,7 @@ def _short(data: Embedded, max_chars: int) -> Flags:
     return np.array([max(len(pair.a), len(pair.b)) <= max_chars for pair in data.pairs])
 
 
-def _fitted(
-    data: Embedded, embedder: Embedder, verifier: Verifier
-) -> tuple[Point, list[Point]]:
+def _fitted(data: Embedded, embedder: Embedder, verifier: Verifier) -> tuple[Point, list[Point]]:
     ready = prepare(data, verifier.corpus, word_vectors(embedder))
     scores = verifier.log_odds(ready.figures, ready.a, ready.b)
     at = verifier.threshold
@@ -87,4 +85,3 @@ def _fitted(
     wanted = [int(share * ready.same.sum()) for share in _FITTED_POINTS]
     places = [float(found[n]) for n in wanted if n < len(found)]
     return fitted, curve(scores, ready.allowed, ready.same, places)
-

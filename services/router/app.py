@@ -12,6 +12,7 @@ from services.common.rpc.outward import open_channel
 from services.common.rpc.readiness import Readiness
 from services.common.settings import TlsSettings
 from services.common.vocabulary import Target
+from services.router.cache.parts import open_cache
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
 from services.router.gather import Gatherer
@@ -60,6 +61,7 @@ class RouterApp:
             settings.ledger_retention_days,
             self._ledger_state,
         )
+        self._cache = open_cache(settings.cache, settings.embedder_dir)
         self._channels: list[grpc.aio.Channel] = []
         self._edge_load: EdgeLoad | None = None
 
@@ -82,8 +84,11 @@ class RouterApp:
             executor=Executor(models, latency, breakers, time.monotonic),
             recorder=Recorder(self._ledger.writer),
             clock=time.monotonic,
+            cache=self._cache,
         )
-        desk = FeedbackDesk(self._ledger.writer, detector, settings.limits.max_text_chars)
+        desk = FeedbackDesk(
+            self._ledger.writer, detector, settings.limits.max_text_chars, self._cache
+        )
         servicer = RouterServicer(pipeline, self.admission, self._policies, settings.limits, desk)
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
@@ -105,6 +110,8 @@ class RouterApp:
             await self._edge_load.stop()
         for channel in self._channels:
             await channel.close()
+        if self._cache is not None:
+            await self._cache.stop()
         await self._ledger.stop()
         await self.admission.stop()
 

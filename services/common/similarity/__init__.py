@@ -1,1 +1,1 @@
-"""Whether two questions may share an answer: what cosine similarity cannot see. Pure but `lexicon`."""
+"""Whether two questions may share an answer: what cosine similarity cannot see."""

@@ -98,6 +98,13 @@ def pair_features(a: str, b: str, cosine: float, corpus: Corpus, vectors: WordVe
     return np.array(values, np.float32)
 
 
+def text_vector(text: str, vector: Floats, corpus: Corpus, vectors: WordVectors) -> Floats:
+    """[1024]: the sentence's own vector, and the weighted sum of its words' in unit length."""
+    bag = _bag(words_of(text).units, corpus, vectors)
+    joined: Floats = np.concatenate([vector, bag / max(float(np.linalg.norm(bag)), 1e-6)])
+    return joined
+
+
 def _overlap(a: Words, b: Words, corpus: Corpus) -> list[float]:
     set_a, set_b = set(a.units), set(b.units)
     shared = corpus.mass(set_a & set_b)

@@ -118,9 +118,11 @@ def forbidding(a: str, b: str, guards: Iterable[str] = GUARDS) -> str:
 
 
 def _negations(text: str) -> int:
-    english = sum(word in NEGATIONS or word.endswith("n't") for word in re.findall(r"[a-z']+", text))
+    english = sum(
+        word in NEGATIONS or word.endswith("n't") for word in re.findall(r"[a-z']+", text)
+    )
     plain = _ASKS_BOTH_WAYS.sub("", _HARMLESS_NEGATION.sub("", text))
-    return english + sum(plain.count(mark) for mark in NEGATIONS_ZH)
+    return int(english + sum(plain.count(mark) for mark in NEGATIONS_ZH))
 
 
 def _asked(text: str) -> frozenset[str]:

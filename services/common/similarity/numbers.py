@@ -1,4 +1,4 @@
-"""Numbers of a text in a form that can be compared: digits, English words, Chinese numerals. Pure."""
+"""Numbers of a text in comparable form: digits, English words, Chinese numerals. Pure."""
 
 from __future__ import annotations
 

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.common.errors import ConfigInvalid
-from services.common.similarity.features import NAMES, Corpus, Floats, WordVectors, pair_features
+from services.common.similarity.features import (
+    NAMES,
+    Corpus,
+    Floats,
+    WordVectors,
+    pair_features,
+    text_vector,
+)
 
 HEADER_FILE: Final = "verifier.json"
 ARRAYS_FILE: Final = "verifier.npz"
@@ -96,7 +103,7 @@ class Verifier:
     network: Network
 
     def log_odds(self, figures: Floats, a: Floats, b: Floats) -> NDArray[np.float64]:
-        """[rows] from the figures of the pairs and the vectors of their texts."""
+        """[rows] from the figures of the pairs and their texts' `text_vector`s."""
         inputs = network_inputs(figures, a, b)
         return (self.trees.log_odds(figures) + self.network.log_odds(inputs)) / 2
 
@@ -104,7 +111,9 @@ class Verifier:
         """Whether one pair of texts passes; `vectors` are those of `a` and `b`."""
         one, other = vectors
         figures = pair_features(a, b, float(one @ other), self.corpus, words)
-        return bool(self.log_odds(figures[None], one[None], other[None])[0] >= self.threshold)
+        left = text_vector(a, one, self.corpus, words)
+        right = text_vector(b, other, self.corpus, words)
+        return bool(self.log_odds(figures[None], left[None], right[None])[0] >= self.threshold)
 
     def save(self, folder: Path) -> None:
         """Writes both files."""
@@ -136,7 +145,7 @@ _NETWORK_ARRAYS: Final = ("mean", "scale", "hidden", "hidden_bias", "out")
 
 
 def network_inputs(figures: Floats, a: Floats, b: Floats) -> Floats:
-    """[rows, 2 x 512 + figures]: |a - b|, a · b and the figures; symmetric."""
+    """[rows, 2 x 1024 + figures]: |a - b|, a · b and the figures; symmetric."""
     joined: Floats = np.concatenate([np.abs(a - b), a * b, figures], axis=1).astype(np.float32)
     return joined
 

@@ -1,0 +1,62 @@
+"""Opens the cache from its settings."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import structlog
+
+from services.common.embedding.runner import Embedder
+from services.common.errors import ConfigInvalid, TandemError
+from services.router.cache.desk import CacheDesk
+from services.router.cache.memory import MemoryKeyValues, MemoryVectors
+from services.router.cache.semantic import SemanticCache
+from services.router.cache.store import KeyValueStore, VectorStore
+from services.router.config import CacheSettings
+from services.router.embed_text import TextEmbedder
+
+_log = structlog.get_logger()
+_IN_PROCESS = "memory"
+
+
+def open_cache(settings: CacheSettings, embedder_dir: Path | None) -> CacheDesk | None:
+    """The cache, None where it is off. Connects when used.
+
+    Raises:
+        ConfigInvalid: A URL names no store.
+    """
+    if not settings.enabled:
+        return None
+    exact, vectors = _open_exact(settings), _open_vectors(settings)
+    embedder = _open_embedder(embedder_dir)
+    semantic = SemanticCache(vectors, embedder) if embedder else None
+    return CacheDesk(exact, semantic, time.time)
+
+
+def _open_embedder(folder: Path | None) -> TextEmbedder | None:
+    """The embedder, where one is built and gives what can be vectors."""
+    if folder is None:
+        return None
+    try:
+        made = TextEmbedder(Embedder.load(folder))
+    except TandemError as error:
+        _log.warning("no_semantic_cache", why=error.message)
+        return None
+    wrong = made.check()
+    if wrong:
+        _log.error("no_semantic_cache", why=f"the embedder at {folder} gives rubbish: {wrong}")
+        return None
+    return made
+
+
+def _open_exact(settings: CacheSettings) -> KeyValueStore:
+    if settings.exact_url == _IN_PROCESS:
+        return MemoryKeyValues(settings.max_bytes)
+    raise ConfigInvalid("cache.exact_url: must be memory or a redis:// URL")
+
+
+def _open_vectors(settings: CacheSettings) -> VectorStore:
+    if settings.vectors_url == _IN_PROCESS:
+        return MemoryVectors(settings.max_rows)
+    raise ConfigInvalid("cache.vectors_url: must be memory or a postgresql:// URL")
