@@ -20,7 +20,7 @@ from services.common.similarity.lexicon import (
     STOP_ZH,
 )
 from services.common.similarity.marks import STRICT_KINDS, marks_of
-from services.common.similarity.numbers import same_numbers
+from services.common.similarity.numbers import numbers_of, same_numbers
 from services.common.similarity.words import Words, common_places, compare, is_cjk, words_of
 
 _ASKS_BOTH_WAYS = re.compile(r"(.{1,2})[不没]\1|有没有|[没不否未](?=$|[吗呢啊])")
@@ -152,8 +152,12 @@ def _heavy(units: list[str], other: str) -> bool:
     return bool(latin) or sum(is_cjk(unit) for unit in units) >= _EXTRA_CHARS
 
 
+@lru_cache(maxsize=8_192)
 def _is_stop(unit: str) -> bool:
-    return unit in STOP or unit in STOP_ZH or not any(char.isalnum() for char in unit)
+    """Without substance, or a number, which has a guard of its own."""
+    if unit in STOP or unit in STOP_ZH or not any(char.isalnum() for char in unit):
+        return True
+    return bool(numbers_of(unit))
 
 
 @lru_cache(maxsize=8_192)

@@ -109,7 +109,12 @@ def _swaps(
 
 
 def common_places(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of a longest common subsequence, as (place in a, place in b)."""
+    """Places of a longest common subsequence, as (place in a, place in b).
+
+    Of several, the same one is taken whichever text comes first.
+    """
+    if tuple(a) > tuple(b):
+        return [(i, j) for j, i in common_places(b, a)]
     a, b = a[:_MOST_UNITS], b[:_MOST_UNITS]
     table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in range(len(a) - 1, -1, -1):
