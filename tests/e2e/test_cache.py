@@ -160,3 +160,19 @@ def test_a_degraded_answer_is_not_kept(tandem: Tandem) -> None:
     assert degraded.outcome.degraded
     tandem.upstream.reset()
     eventually(lambda: tandem.stream(request).served[1] == "CLOUD_LARGE", "asked anew")
+
+
+def test_a_doubt_about_an_escalated_answer_costs_no_second_call(tandem: Tandem) -> None:
+    tandem.upstream.default(text="refund")
+    request = question("which of the two is it? [[say:something else]]", session_id="doubts")
+    request.output.labels.values.extend(["refund", "complaint"])
+    first = tandem.stream(request)
+    assert first.served == ("L2", "CLOUD_SMALL", "VALIDATION_FAILED", "QUALITY")
+    before = calls(tandem)
+    request.messages.add(role=chat_pb2.ROLE_ASSISTANT, content=first.text)
+    request.messages.add(role=chat_pb2.ROLE_USER, content="Are you sure?")
+    doubt = tandem.stream(request)
+    assert doubt.served == ("NONE", "CACHE", "ESCALATION_MEMORY", "NONE")
+    assert (doubt.text, calls(tandem)) == ("refund", before)
+    request.session_id = "another"
+    assert tandem.stream(request).served[2] != "ESCALATION_MEMORY"

@@ -47,6 +47,18 @@ def kinds(a: Words, b: Words) -> bool:
     return bool(rows_a & rows_b) or any(STRICT_KINDS[row] for row in rows_a | rows_b)
 
 
+def other_kind(a: Words, b: Words) -> bool:
+    """As `kinds`, where each text names a member that the other does not."""
+    left, right = marks_of(a.text).kinds, marks_of(b.text).kinds
+    return bool({row for row, _ in left - right} & {row for row, _ in right - left})
+
+
+def other_number(a: Words, b: Words) -> bool:
+    """As `numbers`, where each text names a number that the other does not."""
+    left, right = numbers_of(a.text), numbers_of(b.text)
+    return bool(left - right) and bool(right - left)
+
+
 def numbers(a: Words, b: Words) -> bool:
     """The numbers differ, in digits or in words."""
     return not same_numbers(a.text, b.text)
@@ -107,6 +119,21 @@ GUARDS: Final[dict[str, Guard]] = {
     "replaced": replaced,
     "added": added,
 }
+
+# Beside a verifier only these forbid: they hardly ever meet a true pair, and all others are
+# among its figures.
+SHARP_GUARDS: Final[dict[str, Guard]] = {
+    "negation": negation,
+    "opposites": opposites,
+    "other_kind": other_kind,
+    "other_number": other_number,
+}
+
+
+def sharply_forbidding(a: str, b: str) -> bool:
+    """Whether one of `SHARP_GUARDS` forbids a shared answer."""
+    left, right = words_of(a), words_of(b)
+    return left.text != right.text and any(guard(left, right) for guard in SHARP_GUARDS.values())
 
 
 def forbidding(a: str, b: str, guards: Iterable[str] = GUARDS) -> str:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pydantic import Field, field_validator
 
 from services.common.settings import Settings
 from services.common.similarity.guards import GUARDS
-
-# Beside a verifier only those guards stand that hardly ever forbid a true pair; it has the
-# others among its figures.
-SHARP_GUARDS: Final = ("negation", "opposites", "kinds", "numbers")
 
 
 class Similarity(Settings):

@@ -13,6 +13,7 @@ _UNIT = re.compile(
     r"|[^\W\d_a-z\u3400-\u9fff]+|[$€£¥<>=+*/-]"
 )
 _CAPITAL = re.compile(r"(?<![\w'])[A-Z][\w'-]*")
+_NO_NAMES = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
 _SENTENCE_START = re.compile(r"(?:^|[.?!:;\"“(]\s*)$")
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-") | dict.fromkeys("‘’‛`´", "'"))
 _SPACES = re.compile(r"\s+")
@@ -59,7 +60,8 @@ def _names(text: str) -> frozenset[str]:
     words = re.findall(r"[A-Za-z][\w'-]*", text)
     if len(words) > 3 and len(found) >= len(words) - 1:
         return frozenset()
-    return frozenset(m.group().lower().removesuffix("'s") for m in found)
+    names = {m.group().lower().removesuffix("'s") for m in found}
+    return frozenset(names - _NO_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

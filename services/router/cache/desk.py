@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import structlog
@@ -15,7 +15,8 @@ from services.common.embedding.runner import Vector
 from services.common.telemetry import names
 from services.common.vocabulary import Reason
 from services.router.ask import Ask
-from services.router.cache.entry import CachedAnswer, load, storable
+from services.router.cache.entry import CachedAnswer, escalated, load, storable
+from services.router.cache.escalations import Escalations, recall
 from services.router.cache.flights import Ended, Flights
 from services.router.cache.key import Key
 from services.router.cache.semantic import Found, SemanticCache
@@ -61,11 +62,17 @@ class CacheDesk:
     wall: Callable[[], float]
     _flights: Flights = field(default_factory=Flights)
     _pending: set[asyncio.Task[None]] = field(default_factory=set)
+    _escalations: Escalations = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._escalations = Escalations(self.exact)
 
     async def look(self, ask: Ask, key: Key, patience_ms: float) -> Look:
         """Looks for an answer; where an equal request is under way, waits for its answer."""
         look = Look(key)
         await self._look_exact(look, key)
+        if look.hit is None:
+            await self._remember(ask, look, key)
         if look.hit is None:
             await self._fly(look, key, patience_ms / 1000.0)
         if look.leads:
@@ -89,6 +96,8 @@ class CacheDesk:
         if reply is not None and look.hit is None and storable(reply):
             answer = self._answer(ask, key, reply)
             self._later(self._keep(ask, look, key, answer))
+        if answer is not None and reply is not None and escalated(reply) and key.session:
+            self._later(self._keep_escalated(ask, look, key, answer))
         if look.leads:
             fell = Ended.LEFT if reply is None else Ended.FELL_SHORT
             shared = look.hit[0] if look.hit else answer
@@ -139,6 +148,32 @@ class CacheDesk:
         else:
             look.stale = answer
 
+    async def _remember(self, ask: Ask, look: Look, key: Key) -> None:
+        """A repeat or doubt of what was escalated in this session."""
+        if not key.session or not key.memory.enabled:
+            return
+        kept = await self._guarded(self._escalations.of(key))
+        if not kept:
+            return
+        last = ask.request.messages[-1].content
+        if self.semantic is not None and len(last) <= key.rules.similarity.max_chars:
+            look.vector = await self.semantic.embedder.vector(last)
+        known = look.vector is not None and look.vector.unknown_share == 0
+        values = look.vector.values if look.vector is not None and known else None
+        answer = recall(ask, key, kept, values, self.wall())
+        if answer is not None:
+            look.hit = (answer, Reason.ESCALATION_MEMORY)
+
+    async def _keep_escalated(self, ask: Ask, look: Look, key: Key, answer: CachedAnswer) -> None:
+        vector, last = look.vector, ask.request.messages[-1].content
+        if vector is None and self.semantic is not None:
+            vector = await self.semantic.embedder.vector(last)
+        known = vector is not None and vector.unknown_share == 0
+        answer = replace(answer, fresh_until=self.wall() + key.memory.ttl_s)
+        bounds = key.memory.max_per_session, key.memory.ttl_s
+        values = vector.values if vector is not None and known else None
+        await self._guarded(self._escalations.add(ask, key, answer, values, bounds))
+
     async def _look_semantic_safely(self, look: Look, key: Key) -> None:
         """The flight lands even where the caller leaves during the search."""
         try:
@@ -151,7 +186,8 @@ class CacheDesk:
     async def _look_semantic(self, look: Look, key: Key) -> None:
         if self.semantic is None or not key.question:
             return
-        look.vector = await self.semantic.embedder.vector(key.question)
+        if look.vector is None:
+            look.vector = await self.semantic.embedder.vector(key.question)
         if look.vector is None:
             return
         search = self.semantic.find(key.scope, key.question, look.vector, key.rules)

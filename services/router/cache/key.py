@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from services.common.similarity.words import normalize
 from services.router.ask import Ask
-from services.router.policy.cache import TaskCache
+from services.router.policy.cache import EscalationMemoryPolicy, TaskCache
 from services.router.policy.facts import Screening
 from services.router.policy.features import mentions
 from services.router.policy_store import VersionedPolicy
@@ -28,12 +28,23 @@ class Key:
         scope: Everything but the last question: only within it may a like question serve.
         fingerprint: The scope and the normalized question.
         question: The last turn as it came; empty where no like question may serve.
+        session: Hash of tenant and session; empty without one.
+        frame: Hash of everything but the conversation.
+        turns: The messages, serialized.
     """
 
     scope: str
     fingerprint: str
     question: str
     rules: TaskCache
+    memory: EscalationMemoryPolicy
+    session: str
+    frame: str
+    turns: tuple[bytes, ...]
+
+    def before(self, count: int) -> str:
+        """Hash of the first `count` turns; empty for none."""
+        return _hash(turn.hex() for turn in self.turns[:count]) if count > 0 else ""
 
 
 def key_of(ask: Ask, screening: Screening, versioned: VersionedPolicy) -> Key | None:
@@ -64,6 +75,10 @@ def key_of(ask: Ask, screening: Screening, versioned: VersionedPolicy) -> Key | 
         fingerprint=_hash([scope, normalize(last.content)]),
         question=last.content if alone and rules.semantic else "",
         rules=rules,
+        memory=policy.cache.memory,
+        session=_hash([ask.tenant.name, ask.session_id]) if ask.session_id else "",
+        frame=_hash(_frame(ask, versioned.version)),
+        turns=tuple(turn.SerializeToString(deterministic=True) for turn in request.messages),
     )
 
 
@@ -84,14 +99,19 @@ def _drawn(request: router_pb2.RouteRequest) -> bool:
 
 
 def _scope(ask: Ask, policy_version: str) -> Iterable[str]:
-    request = ask.request
-    yield from (ask.tenant.name, ask.channel, ask.task_type, policy_version)
+    yield ask.task_type
+    for turn in ask.request.messages[:-1]:
+        yield turn.SerializeToString(deterministic=True).hex()
+    yield from _frame(ask, policy_version)
+
+
+def _frame(ask: Ask, policy_version: str) -> Iterable[str]:
+    yield from (ask.tenant.name, ask.channel, policy_version)
     yield ",".join(sorted(ask.tenant.targets))
     # What says how to answer stays; what the answer must not depend on is cleared.
     rest = router_pb2.RouteRequest()
-    rest.CopyFrom(request)
-    del rest.messages[-1]
-    for name in ("session_id", "stream_mode", "ttft_budget_ms", "channel", "task_type"):
+    rest.CopyFrom(ask.request)
+    for name in ("messages", "session_id", "stream_mode", "ttft_budget_ms", "channel", "task_type"):
         rest.ClearField(name)
     yield rest.SerializeToString(deterministic=True).hex()
 

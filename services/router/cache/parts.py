@@ -11,12 +11,16 @@ from services.common.embedding.runner import Embedder
 from services.common.errors import ConfigInvalid, TandemError
 from services.router.cache.desk import CacheDesk
 from services.router.cache.memory import MemoryKeyValues, MemoryVectors
+from services.router.cache.pgvector_store import PgVectors
+from services.router.cache.redis_store import RedisKeyValues
 from services.router.cache.semantic import SemanticCache
 from services.router.cache.store import KeyValueStore, VectorStore
 from services.router.config import CacheSettings
 from services.router.embed_text import TextEmbedder
 
 _log = structlog.get_logger()
+_REDIS = ("redis://", "rediss://", "unix://")
+_POSTGRES = ("postgresql://", "postgres://")
 _IN_PROCESS = "memory"
 
 
@@ -53,10 +57,14 @@ def _open_embedder(folder: Path | None) -> TextEmbedder | None:
 def _open_exact(settings: CacheSettings) -> KeyValueStore:
     if settings.exact_url == _IN_PROCESS:
         return MemoryKeyValues(settings.max_bytes)
-    raise ConfigInvalid("cache.exact_url: must be memory or a redis:// URL")
+    if settings.exact_url.startswith(_REDIS):
+        return RedisKeyValues(settings.exact_url, settings.timeout_ms)
+    raise ConfigInvalid("cache.exact_url: must be memory, redis://, rediss:// or unix://")
 
 
 def _open_vectors(settings: CacheSettings) -> VectorStore:
     if settings.vectors_url == _IN_PROCESS:
         return MemoryVectors(settings.max_rows)
+    if settings.vectors_url.startswith(_POSTGRES):
+        return PgVectors(settings.vectors_url, settings.timeout_ms, settings.max_rows)
     raise ConfigInvalid("cache.vectors_url: must be memory or a postgresql:// URL")

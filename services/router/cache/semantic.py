@@ -12,8 +12,7 @@ import structlog
 from services.common.embedding.runner import Vector
 from services.common.errors import ConfigInvalid
 from services.common.similarity.features import WordVectors
-from services.common.similarity.guards import forbidding
-from services.common.similarity.settings import SHARP_GUARDS
+from services.common.similarity.guards import forbidding, sharply_forbidding
 from services.common.similarity.verifier import Verifier, load_verifier, stack_vectors
 from services.router.cache.store import Neighbour, Values, VectorStore
 from services.router.embed_text import TextEmbedder
@@ -84,7 +83,7 @@ class SemanticCache:
         return Found(close, tuple(one for one in alike if one.cosine < limits.threshold))
 
     def _verified(self, verifier: Verifier, question: str, vector: Values, one: Neighbour) -> bool:
-        if one.cosine < _VERIFIER_FLOOR or forbidding(question, one.question, SHARP_GUARDS):
+        if one.cosine < _VERIFIER_FLOOR or sharply_forbidding(question, one.question):
             return False
         return verifier.accepts(question, one.question, (vector, one.vector), self._words)
 

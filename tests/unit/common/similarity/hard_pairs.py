@@ -117,6 +117,7 @@ _QUESTIONS = [
 ALIKE = [
     ("How do I reset my password?", "How can I reset my password?"),
     ("What is the capital of France?", "what's the capital of France"),
+    ("What should I eat to lose weight?", "what to eat to lose weight"),
     ("Could you tell me how to boil an egg?", "How do I boil an egg?"),
     ("Where can I buy cheap shoes?", "Where do I buy cheap shoes?"),
     ("What are the best ways of learning chess?", "What is the best way to learn chess?"),
