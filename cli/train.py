@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from cli.evaluate_cache import cache_verifier
 from cli.evaluate_routing import train_complexity
 
 train_app = typer.Typer(
@@ -13,8 +14,4 @@ train_app = typer.Typer(
     rich_markup_mode="rich",
 )
 train_app.command("complexity")(train_complexity)
-
-
-@train_app.callback()
-def _train() -> None:
-    """Keeps `complexity` a command of its own while there is only one."""
+train_app.command("cache-verifier")(cache_verifier)

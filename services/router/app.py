@@ -13,6 +13,7 @@ from services.common.rpc.readiness import Readiness
 from services.common.settings import TlsSettings
 from services.common.vocabulary import Target
 from services.router.assess import Assessor
+from services.router.cache.parts import open_cache
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
 from services.router.gather import Gatherer
@@ -63,6 +64,7 @@ class RouterApp:
             settings.ledger_retention_days,
             self._ledger_state,
         )
+        self._cache = open_cache(settings.cache, self._minds.embedder)
         self._channels: list[grpc.aio.Channel] = []
         self._edge_load: EdgeLoad | None = None
 
@@ -89,8 +91,11 @@ class RouterApp:
             executor=Executor(models, latency, breakers, time.monotonic, gatherer.quality),
             recorder=Recorder(self._ledger.writer),
             clock=time.monotonic,
+            cache=self._cache,
         )
-        desk = FeedbackDesk(self._ledger.writer, detector, settings.limits.max_text_chars)
+        desk = FeedbackDesk(
+            self._ledger.writer, detector, settings.limits.max_text_chars, self._cache
+        )
         servicer = RouterServicer(
             pipeline, self.admission, self._policies, settings.limits, desk, minds
         )
@@ -114,6 +119,8 @@ class RouterApp:
             await self._edge_load.stop()
         for channel in self._channels:
             await channel.close()
+        if self._cache is not None:
+            await self._cache.stop()
         await self._ledger.stop()
         await self.admission.stop()
 

@@ -49,6 +49,22 @@ class RouterBreakers(Settings):
     cloud: BreakerSettings = BreakerSettings(failure_share=0.2, cool_s=30.0)
 
 
+class CacheSettings(Settings):
+    """Where stored answers are. What may be stored is the policy's."""
+
+    enabled: bool = True
+    exact_url: str = "memory"
+    """memory, or redis://, rediss:// or unix://."""
+    vectors_url: str = "memory"
+    """memory, or postgresql://USER@HOST/DATABASE with pgvector."""
+    max_bytes: int = Field(default=64 * 1024 * 1024, ge=1024)
+    """Of the exact cache in process."""
+    max_rows: int = Field(default=20_000, ge=1)
+    """Of the semantic cache, in process or in PostgreSQL."""
+    timeout_ms: int = Field(default=100, ge=1)
+    """Longest wait for a store; then it is a miss."""
+
+
 class RouterSettings(Settings):
     """All settings of the router."""
 
@@ -60,9 +76,10 @@ class RouterSettings(Settings):
     breakers: RouterBreakers = RouterBreakers()
     embedder_dir: str = "models/use-multilingual-v3"
     """What `make embedder` has built; without it requests that need a complexity score go to
-    the strong model, marked ROUTER_DEGRADED."""
+    the strong model, marked ROUTER_DEGRADED, and there is no semantic cache."""
     complexity_dir: str = ""
     """What `tandem train complexity` wrote; empty: the model that is shipped."""
+    cache: CacheSettings = CacheSettings()
     policy_file: Path = Path("config/policy.yaml")
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""

@@ -1,9 +1,10 @@
-"""The router's spine: enter → screen → decide → execute → record."""
+"""The router's spine: enter → screen → look → decide → execute → record."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from opentelemetry import trace
@@ -13,12 +14,15 @@ from services.common.pii.span import PiiDetector
 from services.common.telemetry import names
 from services.common.vocabulary import FallbackType, Reason
 from services.router.ask import Ask
+from services.router.cache.desk import CacheDesk, Look
+from services.router.cache.entry import serve_hit
+from services.router.cache.key import key_of
 from services.router.execute.executor import Errand, Executor
 from services.router.execute.sink import Sink
 from services.router.execute.trail import Reply, Trail
 from services.router.gather import Gatherer
 from services.router.policy.decide import decide
-from services.router.policy.facts import MODELS, Facts
+from services.router.policy.facts import MODELS, Facts, Screening
 from services.router.policy.plan import Plan
 from services.router.policy_store import VersionedPolicy
 from services.router.record import Recorder
@@ -40,16 +44,23 @@ class Pipeline:
     executor: Executor
     recorder: Recorder
     clock: Callable[[], float]
+    cache: CacheDesk | None = None
 
     async def answer(self, ask: Ask, policy: VersionedPolicy, sink: Sink) -> tuple[Reply, Trail]:
         """Answers one request; leaves exactly one record, whatever happens."""
-        trail = Trail()
+        trail, look = Trail(), Look()
         try:
-            facts, plan = self.plan(ask, policy, trail)
-            await sink.decided(plan)
-            reply = await self.executor.run(Errand(ask, facts, policy.policy, plan, sink, trail))
+            screening = self._screen(ask, trail)
+            look = await self._look(ask, screening, policy, trail)
+            if look.hit is not None:
+                reply = await serve_hit(*look.hit, ask, sink, trail, self.clock())
+            else:
+                facts, plan = self._decide(ask, screening, policy, trail)
+                await sink.decided(plan)
+                errand = Errand(ask, facts, policy.policy, plan, sink, trail)
+                reply = await self.executor.run(errand)
+                self._remember(ask, plan, reply)
             trail.reply, trail.ended = reply, "ANSWERED"
-            self._remember(ask, plan, reply)
             return reply, trail
         except asyncio.CancelledError:
             over = ask.budget.remaining_ms(self.clock()) <= 0
@@ -59,6 +70,8 @@ class Pipeline:
             trail.ended = error.reason
             raise
         finally:
+            if self.cache is not None:
+                self.cache.done(ask, look, trail.reply)
             self.recorder.record(ask, trail, policy.version, self.clock())
 
     def _remember(self, ask: Ask, plan: Plan, reply: Reply) -> None:
@@ -70,20 +83,53 @@ class Pipeline:
             sessions.note(key, plan.current_score, reply.target, self.clock())
 
     def plan(self, ask: Ask, policy: VersionedPolicy, trail: Trail) -> tuple[Facts, Plan]:
-        """Screens, gathers and decides; calls no model."""
-        started = self.clock()
-        with _tracer.start_as_current_span(names.SPAN_SCREEN) as span:
+        """Screens, gathers and decides; looks into no cache and calls no model."""
+        return self._decide(ask, self._screen(ask, trail), policy, trail)
+
+    def _screen(self, ask: Ask, trail: Trail) -> Screening:
+        with (
+            _tracer.start_as_current_span(names.SPAN_SCREEN) as span,
+            _timed(self, trail, "screen"),
+        ):
             screening = screen(ask.request, self.detector)
             span.set_attribute(names.PII_TYPES, ",".join(screening.kinds))
-        screened = self.clock()
-        with _tracer.start_as_current_span(names.SPAN_DECIDE) as span:
-            facts = self.gatherer.facts(ask, screening, policy.policy, screened)
-            plan = decide(facts, policy.policy, screened)
+        return screening
+
+    async def _look(
+        self, ask: Ask, screening: Screening, policy: VersionedPolicy, trail: Trail
+    ) -> Look:
+        """Stored answers, where the request may touch them at all."""
+        key = key_of(ask, screening, policy) if self.cache is not None else None
+        if self.cache is None or key is None:
+            return Look()
+        patience_ms = policy.policy.cache.wait_share * ask.budget.remaining_ms(self.clock())
+        with _tracer.start_as_current_span(names.SPAN_LOOK) as span, _timed(self, trail, "look"):
+            look = await self.cache.look(ask, key, patience_ms)
+            span.set_attribute(names.REASON, look.hit[1] if look.hit else "")
+        trail.stale = look.stale.stale if look.stale else None
+        return look
+
+    def _decide(
+        self, ask: Ask, screening: Screening, policy: VersionedPolicy, trail: Trail
+    ) -> tuple[Facts, Plan]:
+        with (
+            _tracer.start_as_current_span(names.SPAN_DECIDE) as span,
+            _timed(self, trail, "decide"),
+        ):
+            now = self.clock()
+            facts = self.gatherer.facts(ask, screening, policy.policy, now)
+            plan = decide(facts, policy.policy, now)
             for step in plan.steps:
                 if step.reason is not None:
                     span.add_event(step.step, {"verdict": step.verdict, "reason": step.reason})
             span.set_attribute(names.REASON, plan.reason)
         trail.facts, trail.plan = facts, plan
-        trail.stage_ms["screen"] = (screened - started) * 1000.0
-        trail.stage_ms["decide"] = (self.clock() - screened) * 1000.0
         return facts, plan
+
+
+@contextmanager
+def _timed(pipeline: Pipeline, trail: Trail, stage: str) -> Iterator[None]:
+    """Keeps the time of a stage, milliseconds."""
+    started = pipeline.clock()
+    yield
+    trail.stage_ms[stage] = (pipeline.clock() - started) * 1000.0

@@ -167,6 +167,8 @@ class Tandem:
             "TANDEM_ROUTER__LEDGER_URL": f"sqlite:///{self.ledger_file.absolute()}",
             # Faults of one test must not close a border for the next; test_breakers has its own.
             "TANDEM_ROUTER__BREAKERS": "{edge: {min_calls: 100000}, cloud: {min_calls: 100000}}",
+            # Equal questions of different tests must each reach a model; test_cache has its own.
+            "TANDEM_ROUTER__CACHE__ENABLED": "false",
             **self._options.get("router", {}),
         }
         module = "services.router.main"

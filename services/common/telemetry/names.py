@@ -9,6 +9,7 @@ from __future__ import annotations
 
 # Spans inside a service (RPC spans are named by their method).
 SPAN_SCREEN = "tandem.screen"
+SPAN_LOOK = "tandem.look"
 SPAN_DECIDE = "tandem.decide"
 SPAN_ATTEMPT = "tandem.attempt"
 SPAN_EDGE_QUEUE = "tandem.edge.queue"
@@ -54,6 +55,9 @@ POLICY_RELOADS = "tandem.policy.reloads"
 REQUESTS = "tandem.requests"
 LEDGER_ENTRIES = "tandem.ledger.entries"
 ATTEMPTS = "tandem.attempts"
+CACHE_LOOKS = "tandem.cache.looks"
+CACHE_WRONG_HITS = "tandem.cache.wrong_hits"
+EMBED_FAILURES = "tandem.embed.failures"
 DEADLINE_OVERRUN = "tandem.deadline.overrun"
 TTFT = "tandem.ttft"
 EDGE_STEP_ROWS = "tandem.edge.step.rows"

@@ -163,7 +163,7 @@ async def _last_resort(errand: Errand, move: machine.LastResort) -> Reply:
     reply = last_resort(
         errand.ask.request, errand.policy, errand.trail, move.reason, move.fallback_type
     )
-    await errand.sink.chunk(reply.text, Target.FALLBACK, committed=True)
+    await errand.sink.chunk(reply.text, reply.target, committed=True)
     return reply
 
 

@@ -1,4 +1,4 @@
-"""L4: what is said when no attempt served. Kept draft, then a canned reply with options."""
+"""L4: what is said when no attempt served. Kept draft, stored answer, canned reply."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
 
 _DRAFT_NOTICE = "The answer was not confirmed; human check advised."
+_STALE_NOTICE = "No model could answer in time; this is an older answer to a like question."
 _CANNED_NOTICE = "No model could answer in time."
 
 
@@ -20,7 +21,7 @@ def last_resort(
     reason: Reason,
     fallback_type: FallbackType,
 ) -> Reply:
-    """The best that is left. (A stale cache joins the order when there is a cache.)"""
+    """The best that is left: kept draft, a stored answer that is old or only like, canned."""
     draft = whole_sentences(trail.draft) if not request.output.WhichOneof("form") else ""
     if draft:
         return Reply(
@@ -34,6 +35,19 @@ def last_resort(
             degraded=True,
             partial=draft != trail.draft.rstrip(),
             notice=_DRAFT_NOTICE,
+        )
+    if trail.stale is not None:
+        return Reply(
+            level=Level.L4,
+            target=Target.CACHE,
+            reason=reason,
+            fallback_type=fallback_type,
+            text=trail.stale.text,
+            finish_reason=chat_pb2.FINISH_REASON_STOP,
+            model_id=trail.stale.model_id,
+            standin=trail.stale.standin,
+            degraded=True,
+            notice=_STALE_NOTICE,
         )
     canned = _canned(request, policy)
     return Reply(

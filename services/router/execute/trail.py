@@ -46,6 +46,15 @@ class Reply:
     options: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StaleAnswer:
+    """A stored answer that may serve as a last resort only."""
+
+    text: str
+    model_id: str
+    standin: bool
+
+
 @dataclass(slots=True)
 class Trail:
     """Filled by pipeline and executor; read once, by the recorder.
@@ -54,6 +63,7 @@ class Trail:
         ended: ANSWERED, CANCELLED, DEADLINE or the reason of an error.
         first_text_at: Monotonic seconds at which text was first shown.
         draft: A whole answer that was judged and not served, for L4.
+        stale: A stored answer that is too old or not quite like, for L4.
     """
 
     facts: Facts | None = None
@@ -63,6 +73,7 @@ class Trail:
     first_text_at: float | None = None
     draft: str = ""
     draft_model_id: str = ""
+    stale: StaleAnswer | None = None
     ended: str = "ERROR"
     stage_ms: dict[str, float] = field(default_factory=dict)
 

@@ -33,6 +33,13 @@ class VerdictKeeper(Protocol):
         """Returns when the verdict is safe."""
 
 
+class AnswerKeeper(Protocol):
+    """The cache, as far as feedback needs it."""
+
+    async def forget(self, tenant: str, request_id: str) -> None:
+        """Drops the stored answer that the request was served, or gave."""
+
+
 @dataclass(frozen=True, slots=True)
 class FeedbackDesk:
     """Takes verdicts.
@@ -44,6 +51,7 @@ class FeedbackDesk:
     keeper: VerdictKeeper
     detector: PiiDetector
     max_text_chars: int
+    cache: AnswerKeeper | None = None
 
     async def take(self, request: router_pb2.FeedbackRequest, tenant: Tenant) -> None:
         """Keeps one verdict.
@@ -56,6 +64,9 @@ class FeedbackDesk:
         verdict = check_feedback(request, self.max_text_chars)
         if not await self.keeper.has(tenant.name, request.request_id):
             raise NotFound("request_id: no such request of this tenant")
+        if verdict != "GOOD" and self.cache is not None:
+            # First, so that a wrong answer is gone even where the verdict cannot be kept.
+            await self.cache.forget(tenant.name, request.request_id)
         text = self._sample(request.corrected_text) if tenant.samples else ""
         await self.keeper.save(Verdict(tenant.name, request.request_id, time.time(), verdict, text))
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
+from services.router.policy.cache import CachePolicy
 
 Support = Literal["yes", "no", "partial"]
 OnLargeTimeout = Literal["next_level", "quick_edge", "edge_draft"]
@@ -139,6 +140,7 @@ class Policy(Settings):
     default_max_output_tokens: int = Field(default=512, ge=1)
     stream_mode: StreamMode = StreamMode.COMMIT
     commit_tokens: int = Field(default=120, ge=1)
+    cache: CachePolicy = CachePolicy()
     canned: dict[str, CannedReply] = Field(default_factory=lambda: {"en": CannedReply()})
 
     def capability(self, task_type: str) -> CapabilityRow:

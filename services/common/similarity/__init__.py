@@ -1,0 +1,1 @@
+"""Whether two questions may share an answer: what cosine similarity cannot see."""

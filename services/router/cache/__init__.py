@@ -1,0 +1,1 @@
+"""Stored answers: exact and semantic cache, single flight, the sessions' escalation memory."""
