@@ -8,7 +8,8 @@ from pathlib import Path
 import structlog
 
 from services.common.embedding.runner import Embedder
-from services.common.errors import ConfigInvalid, TandemError
+from services.common.errors import ConfigInvalid
+from services.common.weights.errors import ModelError
 from services.router.cache.desk import CacheDesk
 from services.router.cache.memory import MemoryKeyValues, MemoryVectors
 from services.router.cache.pgvector_store import PgVectors
@@ -44,8 +45,8 @@ def _open_embedder(folder: Path | None) -> TextEmbedder | None:
         return None
     try:
         made = TextEmbedder(Embedder.load(folder))
-    except TandemError as error:
-        _log.warning("no_semantic_cache", why=error.message)
+    except ModelError as error:
+        _log.warning("no_semantic_cache", why=str(error))
         return None
     wrong = made.check()
     if wrong:
