@@ -15,6 +15,7 @@ from rich.table import Table
 from cli.evaluate import evaluate_app
 from services.common.embedding.files import DEFAULT_DIR
 from services.common.errors import TandemError
+from services.common.weights.errors import ModelError
 
 _BAD_INPUT = 2
 _PAIRS = "JSON lines with `a`, `b` and `same`, gzipped or not."
@@ -58,7 +59,7 @@ def cache(
 
             verifier = fit(embed_pairs(labelled, embedder), "evaluation", embedder)
         made = report(embed_pairs(pairs, embedder), embedder, verifier)
-    except (BadPairs, TandemError) as error:
+    except (BadPairs, TandemError, ModelError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_BAD_INPUT) from error
     plain = _as_json(made)
@@ -91,7 +92,7 @@ def cache_verifier(
         pairs = read_pairs(data)
         embedder = Embedder.load(embedder_dir)
         verifier = fit(embed_pairs(pairs, embedder), task, embedder)
-    except (BadPairs, TandemError) as error:
+    except (BadPairs, TandemError, ModelError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_BAD_INPUT) from error
     verifier.save(out)

@@ -13,6 +13,7 @@ from cli.ledger import ledger_app
 from cli.models import models_app
 from cli.policy import policy_app
 from cli.train import train_app
+from cli.trim import trim_app
 from cli.up import up
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(evaluate_app, name="evaluate")
 app.add_typer(train_app, name="train")
+app.add_typer(trim_app, name="trim")
 
 
 def main() -> None:

@@ -126,10 +126,10 @@ def _fit_trees(figures: Floats, same: NDArray[np.bool_]) -> Trees:
         early_stopping=False,
         random_state=0,
     ).fit(figures, same)
-    return _as_arrays([stage[0].nodes for stage in model._predictors], model._baseline_prediction)
+    return as_arrays([stage[0].nodes for stage in model._predictors], model._baseline_prediction)
 
 
-def _as_arrays(trees: list[Any], base: Any) -> Trees:
+def as_arrays(trees: list[Any], base: Any) -> Trees:
     """scikit-learn's node tables as padded arrays; `test_cache_verifier` holds them equal."""
     size = max(len(nodes) for nodes in trees)
     own = np.arange(size, dtype=np.int32)
@@ -156,7 +156,7 @@ def _fit_network(inputs: Floats, same: NDArray[np.bool_]) -> Network:
         MLPClassifier(
             (hidden,),
             alpha=1.0,
-            batch_size=min(batch, len(same)),
+            batch_size=min(batch, max(1, len(same) // 4)),
             learning_rate_init=rate,
             early_stopping=True,
             n_iter_no_change=3,

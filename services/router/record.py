@@ -110,6 +110,7 @@ def _attempt(record: AttemptRecord) -> dict[str, Any]:
         "input_tokens": record.usage.input_tokens,
         "output_tokens": record.usage.output_tokens,
         "cost_micro_usd": record.usage.cost_micro_usd,
+        **({"payload_tokens": list(record.payload_tokens)} if record.payload_tokens else {}),
     }
 
 

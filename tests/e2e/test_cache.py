@@ -168,6 +168,9 @@ def test_a_doubt_about_an_escalated_answer_costs_no_second_call(tandem: Tandem) 
     request.output.labels.values.extend(["refund", "complaint"])
     first = tandem.stream(request)
     assert first.served == ("L2", "CLOUD_SMALL", "VALIDATION_FAILED", "QUALITY")
+    sent = tandem.upstream.seen()[-1]["body"]["messages"]
+    assert sent[-2]["content"] == request.messages[0].content
+    assert '"answer": "something else"' in sent[-1]["content"]
     before = calls(tandem)
     request.messages.add(role=chat_pb2.ROLE_ASSISTANT, content=first.text)
     request.messages.add(role=chat_pb2.ROLE_USER, content="Are you sure?")

@@ -23,10 +23,10 @@ from services.router.cache.key import Key
 from services.router.cache.store import KeyValueStore, Values
 
 _DOUBTS: Final = re.compile(
-    r"(真的|真的假的|你?确定|你?肯定|是吗|真是这样|当真|没错|没搞错|不会吧|对吗|是真的)[吗么嘛呢]?"
-    r"|(你)?确定(是)?(这样|对)?[吗么嘛]?"
-    r"|(are you )?(really |very |quite |absolutely )?"
-    r"(sure|certain|positive)( about (that|this|it))?"
+    r"(真的|真的假的|你?确定|你?肯定|是吗|真是这样|当真|没错|没搞错|不会吧"
+    r"|对吗|是真的)[吗么嘛呢]?"
+    r"|你?确定(是)?(这样|对)?[吗么嘛]?"
+    r"|(are you )?((real|absolute)ly |very |quite )?(sure|certain|positive)( about (that|this|it))?"
     r"|really|seriously|is (that|this|it) (really )?(right|true|correct|so)"
     r"|(are you )?kidding( me)?|no way"
 )

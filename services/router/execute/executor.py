@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opentelemetry import trace
 
@@ -20,6 +20,7 @@ from services.common.vocabulary import (
 from services.router.ask import Ask
 from services.router.execute.attempt import AttemptRun, Ended, release_for
 from services.router.execute.last_resort import last_resort
+from services.router.execute.payload import escalate
 from services.router.execute.results import (
     describe,
     ran_record,
@@ -84,19 +85,26 @@ class Executor:
                 trail.attempts.append(skipped_record(move))
                 progress = progress.skipped(move)
             elif isinstance(move, machine.Enter) and permit is not None:
-                ended = await self._attempt(errand, move, permit)
+                quality = progress.failure is FallbackType.QUALITY
+                ended = await self._attempt(errand, move, permit, escalates=quality)
                 progress = progress.after(move, ended.outcome, ended.failure, ended.reason)
                 if progress.served:
                     return reply_of(move, ended, progress)
                 await _withdraw(errand, progress, ended)
 
-    async def _attempt(self, errand: Errand, move: machine.Enter, permit: Permit) -> Ended:
+    async def _attempt(
+        self, errand: Errand, move: machine.Enter, permit: Permit, *, escalates: bool
+    ) -> Ended:
         target, started = move.attempt.target, self.clock()
         ask, policy, trail = errand.ask, errand.policy, errand.trail
         final_ms = max(move.cap_ms, ask.budget.remaining_ms(started) - policy.caps.reserve_ms)
         release = release_for(ask.mode, policy.commit_tokens, judged=not ask.free_text)
         limit_ms = move.cap_ms if release.mode is StreamMode.HOLD else final_ms
         job = _job(errand, move, limit_ms)
+        sent = None
+        if escalates and target in CLOUD:
+            sent = escalate(ask, trail, policy.payload)
+            job = replace(job, ask=sent.ask) if sent else job
         run = AttemptRun(
             target,
             self.models[target],
@@ -107,13 +115,15 @@ class Executor:
             _recheck(errand, move),
         )
         ended = Ended(AttemptOutcome.CANCELLED, FallbackType.NONE, Reason.DEFAULT)
+        payload_tokens = (sent.tokens_before, sent.tokens_after) if sent else None
         with _span(move) as span:
             try:
                 ended = await run.run(move.cap_ms, final_ms)
             finally:
                 duration_ms = (self.clock() - started) * 1000.0
                 trail.first_text_at = trail.first_text_at or run.first_text_at
-                trail.attempts.append(ran_record(move, ended, duration_ms))
+                record = ran_record(move, ended, duration_ms)
+                trail.attempts.append(replace(record, payload_tokens=payload_tokens))
                 tell_breaker(permit, move, ended, self.clock())
                 describe(span, ended)
         self._learn(target, ended, duration_ms)

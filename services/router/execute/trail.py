@@ -25,6 +25,8 @@ class AttemptRecord:
     model_id: str = ""
     error_reason: str = ""
     usage: chat_pb2.Usage = field(default_factory=chat_pb2.Usage)
+    payload_tokens: tuple[int, int] | None = None
+    """Of an escalation: estimated prompt tokens before and after trimming."""
 
 
 @dataclass(frozen=True, slots=True)

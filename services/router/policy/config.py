@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
 from services.router.policy.cache import CachePolicy
+from services.router.policy.payload import PayloadPolicy
 
 Support = Literal["yes", "no", "partial"]
 OnLargeTimeout = Literal["next_level", "quick_edge", "edge_draft"]
@@ -141,6 +142,7 @@ class Policy(Settings):
     stream_mode: StreamMode = StreamMode.COMMIT
     commit_tokens: int = Field(default=120, ge=1)
     cache: CachePolicy = CachePolicy()
+    payload: PayloadPolicy = PayloadPolicy()
     canned: dict[str, CannedReply] = Field(default_factory=lambda: {"en": CannedReply()})
 
     def capability(self, task_type: str) -> CapabilityRow:
