@@ -29,16 +29,18 @@ class _Mute:
 
 
 class TimedAnswer(Answer):
-    """A greedy answer of exactly `tokens` tokens that notes when each was drawn."""
+    """A greedy answer of exactly `tokens` tokens that notes each and when it was drawn."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__(AnswerSpec(SamplingParams(), seed=0, max_tokens=tokens), _Mute())
         self.times: list[float] = []
+        self.tokens: list[int] = []
 
     def take(self, row: Row, scorer: Scorer) -> tuple[DeltaEvent | None, FinishReason | None]:
         """See `Answer.take`."""
         taken = super().take(row, scorer)
         self.times.append(time.monotonic())
+        self.tokens.append(self.newest)
         return taken
 
 
@@ -61,10 +63,11 @@ class _End:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Times of one answer, monotonic seconds."""
+    """One answer; times are monotonic seconds."""
 
     asked_at: float
     token_times: Sequence[float]
+    tokens: Sequence[int]
 
     @property
     def ttft_ms(self) -> float:
@@ -104,4 +107,4 @@ async def ask(
         await end.done
     finally:
         engine.abort(job)
-    return Timed(asked_at, answer.times)
+    return Timed(asked_at, answer.times, answer.tokens)
