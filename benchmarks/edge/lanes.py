@@ -75,7 +75,7 @@ async def _measure(
             for seed in range(count)
         ]
         await asyncio.sleep(0.5 if flood else 0.0)
-        ttft = []
+        ttft: list[float] = []
         until = time.monotonic() + _MOST_S
         while len(ttft) < calls and time.monotonic() < until:
             prompt = rng.integers(3, vocab, _SHORT_TOKENS).tolist()
