@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms embedder defaults clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms bench-edge embedder defaults clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -82,6 +82,9 @@ bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
 
 bench-forms: models ## Count how many schema answers of the real model parse and validate
 	@python -m benchmarks.forms
+
+bench-edge: models ## Measure the edge engine beside llama.cpp, and its two lanes under a flood
+	@python -m benchmarks.edge
 
 embedder: $(STAMP) ## Build the sentence embedder
 	@python -m services.common.embedding.kit

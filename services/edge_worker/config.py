@@ -68,7 +68,7 @@ class LanesSettings(Settings):
         max_cache_bytes=1024 * 1024 * 1024,
         max_queue=32,
         prefill_chunk_tokens=64,
-        prefill_chunk_ms=30.0,
+        prefill_chunk_ms=10.0,
         share=0.25,
     )
 

@@ -22,12 +22,12 @@ from services.edge_worker.kit.manifest import (
     write_manifest,
 )
 from services.edge_worker.kit.prompts import CALIBRATION
-from services.edge_worker.kit.smooth import smooth
+from services.edge_worker.kit.rotate import input_limits, rotate
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.kit.weights import Weights, read_weights
 from services.edge_worker.tokenizer import TextTokenizer
 
-BUILDER_VERSION = "4"
+BUILDER_VERSION = "5"
 ROOT_VARIABLE = "TANDEM_MODELS_DIR"
 TOKENIZER_FILE = "tokenizer.json"
 TEMPLATE_FILE = "chat_template.jinja"
@@ -168,10 +168,12 @@ def convert(
     template = weights.metadata.get("tokenizer.chat_template", "")
     (folder / TEMPLATE_FILE).write_text(template, encoding="utf-8")
     calibration = _calibration(folder)
+    limits: dict[str, float] = {}
     if recipe == "q8":
         progress("evening activations", 0.2)
-        weights = smooth(weights, calibration)
-    write_graph(weights, folder, recipe, _layer_progress(progress))
+        weights = rotate(weights)
+        limits = input_limits(weights, calibration)
+    write_graph(weights, folder, recipe, _layer_progress(progress), limits)
     manifest = _manifest(weights, origin, folder, recipe, "float32")
     write_manifest(manifest, folder)
     if recipe == "q8":

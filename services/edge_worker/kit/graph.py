@@ -10,7 +10,7 @@ the buffers of `past.i.*`: GroupQueryAttention then writes the new positions in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,13 @@ _IR_VERSION = 10  # what opset 21 came with
 OnLayer = Callable[[int, int], None]
 
 
-def write_graph(weights: Weights, folder: Path, recipe: str, on_layer: OnLayer) -> None:
+def write_graph(
+    weights: Weights,
+    folder: Path,
+    recipe: str,
+    on_layer: OnLayer,
+    limits: Mapping[str, float] | None = None,
+) -> None:
     """Writes `model.onnx` and `model.onnx.data` into an existing folder.
 
     Args:
@@ -38,9 +44,10 @@ def write_graph(weights: Weights, folder: Path, recipe: str, on_layer: OnLayer) 
         folder: Where to write.
         recipe: `q8` or `fp32`.
         on_layer: Called with (layers done, layers) after each layer.
+        limits: `q8`: largest inputs of matrices with a fixed scale (`kit.rotate`).
     """
     with TensorStore(folder) as store:
-        builder = _Builder(weights, store, recipe_linears(recipe, weights, store))
+        builder = _Builder(weights, store, recipe_linears(recipe, weights, store, limits or {}))
         graph = builder.build(on_layer)
     opsets = [helper.make_opsetid(domain, version) for domain, version in _OPSETS.items()]
     model = helper.make_model(graph, opset_imports=opsets, producer_name="tandem-model-kit")

@@ -1,7 +1,8 @@
-"""The matrices of a graph, by recipe: 8-bit blocks or full precision."""
+"""The matrices of a graph, by recipe: 8-bit integers or full precision."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -11,13 +12,14 @@ from onnx import NodeProto, helper
 from services.common.weights.errors import UnsupportedModel
 from services.edge_worker.kit import quant
 from services.edge_worker.kit.store import TensorStore
-from services.edge_worker.kit.weights import Weights
+from services.edge_worker.kit.weights import Floats, Weights
 
 RECIPES = ("q8", "fp32")
-# Blocks of 64 run about 20 % faster than 32; evened activations (`smooth`) more than make
-# up for the coarser rounding. 128 would give 10 % more, but its kernel rounds a row
-# differently in another batch, and a greedy answer must not depend on who shares it.
+# Blocks of 64 run about 20 % faster than 32. 128 would give 10 % more, but its kernel
+# rounds a row differently in another batch, and a greedy answer must not depend on it.
 _MATRIX_BLOCK = 64
+# Behind the last norm a rotated vector is nearly Gaussian with variance 1: more is cut.
+_HEAD_LIMIT = 4.5
 _MS = "com.microsoft"
 
 
@@ -45,14 +47,16 @@ class Linears(Protocol):
         ...
 
 
-def recipe_linears(recipe: str, weights: Weights, store: TensorStore) -> Linears:
-    """The matrices of a recipe.
+def recipe_linears(
+    recipe: str, weights: Weights, store: TensorStore, limits: Mapping[str, float]
+) -> Linears:
+    """The matrices of a recipe; `limits` as `IntLinears` takes them.
 
     Raises:
         UnsupportedModel: No such recipe.
     """
     if recipe == "q8":
-        return BlockLinears(weights, store)
+        return IntLinears(weights, store, limits)
     if recipe == "fp32":
         return FloatLinears(weights, store)
     raise UnsupportedModel(f"recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
@@ -68,13 +72,27 @@ def rotary_order(heads: int, head_dim: int) -> NDArray[np.intp]:
     return rows.swapaxes(1, 2).reshape(-1)
 
 
-class BlockLinears:
-    """8-bit MatMulNBits and GatherBlockQuantized (recipe `q8`)."""
+class IntLinears:
+    """Eight-bit activations and weights, products in integers (recipe `q8`).
 
-    def __init__(self, weights: Weights, store: TensorStore) -> None:
-        """Reads from `weights`, writes initializers to `store`."""
+    Two kinds. Where most of the work is (gated unit, head) activations have one fixed scale
+    a matrix and weights one a row, which runs on a machine's fastest integer units. What
+    reacts to small errors (attention) or has no bounded input (`ffn_down`) gets a scale for
+    each block of 64. Neither lets a row's result depend on who shares the batch.
+    """
+
+    def __init__(self, weights: Weights, store: TensorStore, limits: Mapping[str, float]) -> None:
+        """Reads from `weights`, which are rotated, writes initializers to `store`.
+
+        Args:
+            weights: As `kit.rotate` leaves them.
+            store: Where tensors go.
+            limits: Largest input of each `ffn_up`, by GGUF name.
+        """
         self._weights = weights
         self._store = store
+        self._limits = limits
+        self._zero = store.add("zero", np.array(quant.ZERO, dtype=np.uint8))
 
     def embed(self, ids: str, out: str) -> list[NodeProto]:
         """See `Linears`."""
@@ -102,45 +120,55 @@ class BlockLinears:
     def qkv(self, at: str, x: str, out: str) -> list[NodeProto]:
         """See `Linears`."""
         config = self._weights.config
-        q_order = rotary_order(config.heads, config.head_dim)
-        k_order = rotary_order(config.kv_heads, config.head_dim)
-        parts = [
-            quant.take_rows(self._blocks(f"{at}.attn_q"), q_order),
-            quant.take_rows(self._blocks(f"{at}.attn_k"), k_order),
-            self._blocks(f"{at}.attn_v"),
-        ]
-        return [self._product(f"{at}.qkv", quant.stack(parts), x, out)]
+        q = self._floats(f"{at}.attn_q")[rotary_order(config.heads, config.head_dim)]
+        k = self._floats(f"{at}.attn_k")[rotary_order(config.kv_heads, config.head_dim)]
+        matrix = np.concatenate([q, k, self._floats(f"{at}.attn_v")])
+        return self._blocks(f"{at}.qkv", matrix, x, out)
 
     def gate_up(self, at: str, x: str, gate: str, up: str) -> list[NodeProto]:
         """See `Linears`."""
-        both = quant.stack([self._blocks(f"{at}.ffn_gate"), self._blocks(f"{at}.ffn_up")])
+        both = [self._floats(f"{at}.ffn_gate"), self._floats(f"{at}.ffn_up")]
         joint = f"{at}.gate_up"
         split = helper.make_node(
             "Split", [joint], [gate, up], name=f"split:{joint}", axis=-1, num_outputs=2
         )
-        return [self._product(joint, both, x, joint), split]
+        matrix, limit = np.concatenate(both), self._limits[f"{at}.ffn_up"]
+        return [*self._product(joint, matrix, x, joint, limit), split]
 
     def plain(self, name: str, x: str, out: str) -> list[NodeProto]:
         """See `Linears`."""
-        return [self._product(name, self._blocks(name), x, out)]
+        return self._blocks(name, self._floats(name), x, out)
 
     def head(self, x: str, out: str) -> list[NodeProto]:
         """See `Linears`."""
-        if not self._weights.config.tied:
-            return [self._product("output", quant.quantize(self._weights["output"]), x, out)]
-        rows, cols = self._weights["token_embd"].shape
-        data = self._store.add_view(
-            "head.data", "embedding.data", (rows, cols // quant.BLOCK, quant.BLOCK)
-        )
-        return [_matmul_n_bits(x, data, "embedding.scales", out, rows, cols, quant.BLOCK)]
+        return self._product("output", self._floats("output"), x, out, _HEAD_LIMIT)
 
-    def _blocks(self, name: str) -> quant.Blocks:
-        return quant.quantize_floats(self._weights[name].floats(), _MATRIX_BLOCK)
-
-    def _product(self, name: str, blocks: quant.Blocks, x: str, out: str) -> NodeProto:
+    def _blocks(self, name: str, matrix: Floats, x: str, out: str) -> list[NodeProto]:
+        blocks = quant.quantize_floats(matrix, _MATRIX_BLOCK)
         data = self._store.add(f"{name}.data", blocks.data)
         scales = self._store.add(f"{name}.scales", blocks.scales)
-        return _matmul_n_bits(x, data, scales, out, len(blocks.data), blocks.cols, blocks.block)
+        return [_matmul_n_bits(x, data, scales, out, len(blocks.data), blocks.cols, blocks.block)]
+
+    def _floats(self, name: str) -> Floats:
+        return self._weights[name].floats()
+
+    def _product(
+        self, name: str, matrix: Floats, x: str, out: str, limit: float
+    ) -> list[NodeProto]:
+        rows = quant.quantize_rows(matrix)
+        step = self._store.add(f"{name}.step", np.array(limit / quant.LARGEST, dtype=np.float32))
+        data = self._store.add(f"{name}.data", rows.data.T)
+        scales = self._store.add(f"{name}.scales", rows.scales)
+        whole = f"{out}.input"
+        return [
+            helper.make_node(
+                "QuantizeLinear", [x, step, self._zero], [whole], name=f"quantize:{out}"
+            ),
+            helper.make_node(
+                "MatMulIntegerToFloat", [whole, data, step, scales, self._zero], [out],
+                name=f"matmul:{out}", domain=_MS,
+            ),
+        ]  # fmt: skip
 
 
 def _matmul_n_bits(

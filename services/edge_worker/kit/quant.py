@@ -1,4 +1,4 @@
-"""Eight-bit block quantization in the layout of ONNX Runtime's MatMulNBits."""
+"""Eight-bit quantization, by blocks for MatMulNBits and by rows for integer products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from services.common.weights.errors import UnsupportedModel
 from services.edge_worker.kit.weights import Floats, Tensor
 
 BLOCK = 32  # of GGUF, kept for tables that map without loss
-_ZERO = 128  # MatMulNBits' default zero point for 8 bits
+ZERO = 128  # of unsigned bytes; MatMulNBits' default too
+LARGEST = 127
 _Q8_0_BYTES = 2 + BLOCK  # an fp16 scale, then 32 int8
 
 
@@ -36,7 +37,7 @@ class Blocks:
 
     def floats(self) -> Floats:
         """Dequantized `[rows, cols]`."""
-        centred = self.data.astype(np.float32) - _ZERO
+        centred = self.data.astype(np.float32) - ZERO
         values: Floats = (centred * self.scales[..., None]).reshape(len(self.data), -1)
         return values[:, : self.cols]
 
@@ -59,7 +60,7 @@ def _from_q8_0(tensor: Tensor) -> Blocks:
     stored = np.ascontiguousarray(tensor.raw).reshape(rows, cols // BLOCK, _Q8_0_BYTES)
     scales = np.ascontiguousarray(stored[..., :2]).view(np.float16)[..., 0]
     # int8 + 128 as uint8 is the same byte with its sign bit flipped.
-    return Blocks(stored[..., 2:] ^ np.uint8(_ZERO), scales.astype(np.float32), cols)
+    return Blocks(stored[..., 2:] ^ np.uint8(ZERO), scales.astype(np.float32), cols)
 
 
 def quantize_floats(values: Floats, block: int) -> Blocks:
@@ -67,21 +68,22 @@ def quantize_floats(values: Floats, block: int) -> Blocks:
     rows, cols = values.shape
     padded = np.pad(values, ((0, 0), (0, -cols % block)))
     blocks = padded.reshape(rows, -1, block)
-    scales = np.abs(blocks).max(axis=2) / np.float32(127)
+    scales = np.abs(blocks).max(axis=2) / np.float32(LARGEST)
     divisor = np.where(scales == 0, np.float32(1), scales)[..., None]
-    data = np.rint(blocks / divisor) + _ZERO
+    data = np.rint(blocks / divisor) + ZERO
     return Blocks(data.astype(np.uint8), scales.astype(np.float32), cols)
 
 
-def stack(parts: list[Blocks]) -> Blocks:
-    """One matrix from several with the same columns, rows in order."""
-    return Blocks(
-        np.concatenate([p.data for p in parts]),
-        np.concatenate([p.scales for p in parts]),
-        parts[0].cols,
-    )
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A matrix as int8 `[rows, cols]` with a float32 scale a row: value = data * scale."""
+
+    data: NDArray[np.int8]
+    scales: Floats
 
 
-def take_rows(blocks: Blocks, order: NDArray[np.intp]) -> Blocks:
-    """The same matrix with its rows in another order."""
-    return Blocks(blocks.data[order], blocks.scales[order], blocks.cols)
+def quantize_rows(values: Floats) -> Rows:
+    """Symmetric rounding to 8 bits, largest magnitude of a row at 127."""
+    scales = np.abs(values).max(axis=1) / np.float32(LARGEST)
+    divisor = np.where(scales == 0, np.float32(1), scales)[:, None]
+    return Rows(np.rint(values / divisor).astype(np.int8), scales.astype(np.float32))

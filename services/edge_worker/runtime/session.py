@@ -14,6 +14,7 @@ from services.common.weights.errors import CorruptModel, ProviderUnavailable
 CPU = "CPUExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+_CPU_INFO = Path("/proc/cpuinfo")
 _ERRORS_ONLY = 3
 
 
@@ -45,6 +46,16 @@ def cpu_quota(cpu_max: Path = _CPU_MAX) -> int:
     except (OSError, ValueError):  # no cgroup v2, or "max": no limit
         return cpus or 1
     return max(1, min(cpus or 1, limit))
+
+
+def overflows(cpu_info: Path = _CPU_INFO) -> bool:
+    """True on an x86 CPU without VNNI, where sums of two 8-bit products meet in 16 bits."""
+    try:
+        lines = cpu_info.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return False
+    flags = next((line.split() for line in lines if line.startswith("flags")), None)
+    return flags is not None and not {"avx512_vnni", "avx_vnni"} & set(flags)
 
 
 def open_session(model: Path, options: OnnxOptions) -> ort.InferenceSession:
@@ -88,6 +99,8 @@ def _session_options(options: OnnxOptions) -> ort.SessionOptions:
     settings.log_severity_level = _ERRORS_ONLY
     # A spinning pool takes the CPU that the event loop and the other lane need.
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if overflows():  # widens weights; costs half the speed where it is not needed
+        settings.add_session_config_entry("session.x64quantprecision", "1")
     return settings
 
 

@@ -13,7 +13,7 @@ from services.common.weights.errors import CorruptModel, ModelNotBuilt, Provider
 from services.edge_worker.kit.manifest import MANIFEST_FILE
 from services.edge_worker.kit.store import DATA_FILE, MODEL_FILE
 from services.edge_worker.runtime.onnx import OnnxOptions, OnnxRuntime
-from services.edge_worker.runtime.session import cpu_quota
+from services.edge_worker.runtime.session import cpu_quota, overflows
 
 
 @pytest.fixture
@@ -103,3 +103,20 @@ def test_threads_follow_the_cpu_quota(tmp_path: Path, text: str, limit: int | No
     path = tmp_path / "cpu.max"
     path.write_text(text)
     assert cpu_quota(path) == (limit or cpu_quota(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu sse2 avx2\n", True),
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni amx_int8\n", False),
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx_vnni\n", False),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", False),
+    ],
+)
+def test_weights_are_widened_only_where_sums_overflow(
+    tmp_path: Path, text: str, expected: bool
+) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert overflows(tmp_path / "cpuinfo") is expected
+    assert not overflows(tmp_path / "absent")
