@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -69,7 +70,11 @@ async def run(options: argparse.Namespace) -> None:
     built = build_model(folder)
     threads = cpu_quota()
     runtime = OnnxRuntime.load(folder, OnnxOptions(threads=threads))
-    notes = [f"{built.manifest.model_id}, {threads} threads each, {options.rounds} rounds"]
+    notes = [
+        f"{built.manifest.model_id}, {threads} threads each, {options.rounds} rounds; load of the "
+        # Peers spin at barriers: beside other work they fall to a tenth, and ratios say nothing.
+        f"machine before it {os.getloadavg()[0]:.1f} (figures count below 0.5)"
+    ]
     speeds, lane_results = {}, {}
     if options.only != "lanes":
         speeds = await throughput(runtime, options.rounds, threads, notes)
