@@ -24,6 +24,9 @@ def group() -> None:
 @policy_app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="The policy file.")] = Path("config/policy.yaml"),
+    thresholds: Annotated[
+        Path | None, typer.Option("--thresholds", help="The thresholds file beside it.")
+    ] = None,
 ) -> None:
     """Say whether a policy file would be taken, and its version.
 
@@ -31,10 +34,10 @@ def check(
 
     Example:
 
-      tandem policy check config/policy.yaml
+      tandem policy check config/policy.yaml --thresholds config/thresholds.yaml
     """
     try:
-        loaded = load_policy(file)
+        loaded = load_policy(file, thresholds)
     except ConfigInvalid as error:
         typer.secho(error.message, fg="red", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from error

@@ -49,7 +49,10 @@ class RouterApp:
         loopback = settings.server.listen.startswith(_LOOPBACK)
         self.admission = RouterAdmission(watch_tenants(settings.tenants_file, loopback=loopback))
         self._policies = PolicyStore(
-            settings.policy_file, settings.policy_poll_ms, self._policy_state
+            settings.policy_file,
+            settings.policy_poll_ms,
+            self._policy_state,
+            settings.thresholds_file,
         )
         self._minds = open_minds(settings.embedder_dir, settings.complexity_dir)
         self._readiness: Readiness | None = None
@@ -75,8 +78,9 @@ class RouterApp:
         cloud = self._open(settings.cloud.address, settings.cloud.tls)
         self._edge_load = EdgeLoad(edge, settings.edge, time.monotonic)
         latency, breakers = CloudLatency(), Breakers(settings.breakers)
+        edge_target = EdgeTarget(edge)
         models: dict[Target, ModelTarget] = {
-            Target.EDGE: EdgeTarget(edge),
+            Target.EDGE: edge_target,
             Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
             Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
         }
@@ -88,7 +92,14 @@ class RouterApp:
         pipeline = Pipeline(
             detector=detector,
             gatherer=gatherer,
-            executor=Executor(models, latency, breakers, time.monotonic, gatherer.quality),
+            executor=Executor(
+                models,
+                latency,
+                breakers,
+                time.monotonic,
+                quality=gatherer.quality,
+                sampler=edge_target,
+            ),
             recorder=Recorder(self._ledger.writer),
             clock=time.monotonic,
             cache=self._cache,

@@ -81,6 +81,8 @@ class RouterSettings(Settings):
     """What `tandem train complexity` wrote; empty: the model that is shipped."""
     cache: CacheSettings = CacheSettings()
     policy_file: Path = Path("config/policy.yaml")
+    thresholds_file: Path | None = Path("config/thresholds.yaml")
+    """Judged tasks, bands and calibrations; reloaded together with the policy."""
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""
     tenants_file: Path = Path("config/tenants.yaml")

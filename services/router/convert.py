@@ -20,6 +20,9 @@ def decision(
     fallback_type: FallbackType,
     task_type: str,
     policy_version: str,
+    *,
+    complexity: float | None = None,
+    confidence: float | None = None,
 ) -> decision_pb2.Decision:
     """A decision; names of the vocabulary are those of the proto enums less their prefix."""
     return decision_pb2.Decision(
@@ -29,6 +32,8 @@ def decision(
         fallback_type=decision_pb2.FallbackType.Value(f"FALLBACK_TYPE_{fallback_type}"),
         task_type=task_type,
         policy_version=policy_version,
+        complexity=complexity or 0.0,
+        confidence=confidence,
     )
 
 
@@ -42,6 +47,7 @@ def planned_decision(plan: Plan, policy_version: str) -> decision_pb2.Decision:
         plan.fallback_type,
         plan.task_type,
         policy_version,
+        complexity=plan.score,
     )
 
 
@@ -65,6 +71,8 @@ def outcome(
             reply.fallback_type,
             ask.task_type,
             policy_version,
+            complexity=trail.plan.score if trail.plan else None,
+            confidence=_confidence(reply, trail),
         ),
         attempts=[_attempt(record) for record in trail.attempts],
         finish_reason=reply.finish_reason,
@@ -135,6 +143,12 @@ def _attempt(record: AttemptRecord) -> decision_pb2.Attempt:
         output_tokens=record.usage.output_tokens,
         cost_micro_usd=record.usage.cost_micro_usd,
     )
+
+
+def _confidence(reply: Reply, trail: Trail) -> float | None:
+    """Of the served answer: a judgement of one that was left says nothing of it."""
+    judged = trail.judgement
+    return judged.confidence if judged and judged.kept and reply.level is not Level.L4 else None
 
 
 def _timings(ask: Ask, trail: Trail, now: float) -> chat_pb2.Timings:

@@ -23,6 +23,7 @@ from services.common.errors import ConfigInvalid
 from services.common.settings import read_yaml, validate
 from services.common.telemetry import names
 from services.router.policy.config import Policy
+from services.router.policy.thresholds import Thresholds
 
 _log = structlog.get_logger()
 _reloads = metrics.get_meter("tandem.router").create_counter(
@@ -40,13 +41,16 @@ class VersionedPolicy:
     version: str
 
 
-def load_policy(path: Path) -> VersionedPolicy:
-    """Reads and checks a policy file.
+def load_policy(path: Path, thresholds: Path | None = None) -> VersionedPolicy:
+    """Reads and checks a policy file and, where there is one, its file of thresholds.
 
     Raises:
         ConfigInvalid: Unreadable, or a value breaks its rule.
     """
     policy = validate(Policy, read_yaml(path), str(path))
+    if thresholds is not None:
+        read = validate(Thresholds, read_yaml(thresholds), str(thresholds))
+        policy = policy.model_copy(update={"thresholds": read})
     if policy.default_task not in policy.capabilities:
         raise ConfigInvalid(f"{path}: default_task: must be one of the capabilities")
     digest = hashlib.sha256(policy.model_dump_json().encode()).hexdigest()[:12]
@@ -58,6 +62,7 @@ class PolicyStore:
 
     Args:
         path: The policy file.
+        thresholds: The file of thresholds; None where the built-in ones hold.
         poll_ms: Time between two looks at it.
         on_state: Told False when a bad file is seen, True when a good one is in force again.
 
@@ -65,12 +70,19 @@ class PolicyStore:
         ConfigInvalid: The first policy is bad; a router does not start without one.
     """
 
-    def __init__(self, path: Path, poll_ms: int, on_state: Callable[[bool], None]) -> None:
-        self.current = load_policy(path)
+    def __init__(
+        self,
+        path: Path,
+        poll_ms: int,
+        on_state: Callable[[bool], None],
+        thresholds: Path | None = None,
+    ) -> None:
+        self.current = load_policy(path, thresholds)
         self._path = path
+        self._thresholds = thresholds
         self._poll_s = poll_ms / 1000.0
         self._on_state = on_state
-        self._seen = _identity(path)
+        self._seen = self._identities()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -87,15 +99,19 @@ class PolicyStore:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(self._poll_s)
-            identity = _identity(self._path)
+            identity = self._identities()
             if identity != self._seen:
                 # Remembered before reading: a change while we read is seen at the next look.
                 self._seen = identity
                 await self._reload()
 
+    def _identities(self) -> tuple[_Identity | None, ...]:
+        files = (self._path, self._thresholds)
+        return tuple(_identity(file) for file in files if file is not None)
+
     async def _reload(self) -> None:
         try:
-            loaded = await asyncio.to_thread(load_policy, self._path)
+            loaded = await asyncio.to_thread(load_policy, self._path, self._thresholds)
         except ConfigInvalid as error:
             _log.error("policy_refused", error=error.message, in_force=self.current.version)
             _reloads.add(1, {names.OUTCOME: "REFUSED"})

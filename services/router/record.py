@@ -12,6 +12,7 @@ from opentelemetry import metrics, trace
 
 from services.common.telemetry import names
 from services.router.ask import Ask
+from services.router.execute.judging import prompt_id
 from services.router.execute.trail import AttemptRecord, Reply, Trail
 from services.router.ledger.entry import Ledger
 
@@ -68,6 +69,9 @@ def _row(ask: Ask, trail: Trail, policy_version: str, now: float) -> dict[str, A
         "pii_kinds": list(facts.screening.kinds) if facts else [],
         "input_chars": facts.features.input_chars if facts else 0,
         "policy_version": policy_version,
+        "prompt_id": prompt_id(ask.request),
+        "complexity": trail.plan.score if trail.plan else None,
+        **_judged(trail),
         "model_id": reply.model_id if reply else "",
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -93,6 +97,23 @@ def _served(reply: Reply | None, trail: Trail) -> dict[str, str]:
         }
     planned = trail.plan.reason if trail.plan else ""
     return {"level": "", "target": "", "reason": planned, "fallback_type": ""}
+
+
+def _judged(trail: Trail) -> dict[str, Any]:
+    judged = trail.judgement
+    if judged is None:
+        return {}
+    validate, second, accept = judged.bands.edges
+    return {
+        "confidence_raw": judged.raw,
+        "confidence": judged.confidence,
+        "bands": {
+            "validate_from": validate,
+            "second_signal_from": second,
+            "accept_from": accept,
+            "band": judged.band,
+        },
+    }
 
 
 def _attempt(record: AttemptRecord) -> dict[str, Any]:

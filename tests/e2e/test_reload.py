@@ -58,6 +58,9 @@ def tandem(config_map: ConfigMap, tmp_path_factory: pytest.TempPathFactory) -> I
     system.close()
 
 
+THRESHOLDS = Path("config/thresholds.yaml")
+
+
 def version_of(tandem: Tandem) -> str:
     outcome = tandem.stream(question("hello [[say:Hi.]]")).outcome
     return outcome.decision.policy_version
@@ -73,8 +76,8 @@ def test_reloads_under_load_fail_nothing_and_mix_nothing(
     tandem: Tandem, config_map: ConfigMap, tmp_path: Path
 ) -> None:
     (tmp_path / "strict.yaml").write_text(STRICT, encoding="utf-8")
-    versions = {load_policy(Path("config/policy.yaml")).version}
-    versions.add(load_policy(tmp_path / "strict.yaml").version)
+    versions = {load_policy(Path("config/policy.yaml"), THRESHOLDS).version}
+    versions.add(load_policy(tmp_path / "strict.yaml", THRESHOLDS).version)
     stop, results = threading.Event(), list[Result]()
 
     def ask() -> None:
@@ -104,7 +107,7 @@ def test_a_broken_file_leaves_the_old_policy_and_shows(
     tandem: Tandem, config_map: ConfigMap
 ) -> None:
     config_map.put(SHIPPED)
-    shipped = load_policy(Path("config/policy.yaml")).version
+    shipped = load_policy(Path("config/policy.yaml"), THRESHOLDS).version
     eventually(lambda: version_of(tandem) == shipped, "the shipped policy in force")
     config_map.put(BROKEN)
     eventually(lambda: policy_health(tandem) == 2, "health tells of the bad file")

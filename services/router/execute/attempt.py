@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from services.common.errors import Code, RemoteError
 from services.common.vocabulary import AttemptOutcome, FallbackType, Reason, StreamMode, Target
+from services.router.execute.judging import Judging
 from services.router.execute.sink import Sink
+from services.router.policy.judge import Judgement
 from services.router.policy.recheck import Recheck
 from services.router.policy.release import Release
 from services.router.targets.base import Began, Done, Job, ModelEvent, ModelTarget, Piece
@@ -41,6 +43,8 @@ class Ended:
     tool_calls: tuple[chat_pb2.ToolCall, ...] = ()
     request_at_fault: bool = False
     """The target refused this request and would take others: its breaker must not count it."""
+    judgement: Judgement | None = None
+    """Of a judged answer."""
 
 
 class AttemptRun:
@@ -55,6 +59,7 @@ class AttemptRun:
         sink: Sink,
         clock: Callable[[], float],
         recheck: Recheck | None = None,
+        judging: Judging | None = None,
     ) -> None:
         self._target = target
         self._model = model
@@ -67,6 +72,8 @@ class AttemptRun:
         self._tokens = 0
         self._first_token_at = 0.0
         self._recheck = recheck
+        self._judging = judging
+        self._judgement: Judgement | None = None
         self.first_text_at: float | None = None
 
     async def run(self, cap_ms: float, final_ms: float) -> Ended:
@@ -94,7 +101,7 @@ class AttemptRun:
             return self._fell_short(
                 AttemptOutcome.FAILED, FallbackType.UNAVAILABLE, "STREAM_ENDED_EARLY"
             )
-        return await self._judge(self._done)
+        return await self._judge(self._done, (started + cap_ms / 1000.0 - loop.time()) * 1000.0)
 
     async def _consume(
         self, events: AsyncIterator[ModelEvent], timer: asyncio.Timeout, final_at: float
@@ -126,8 +133,11 @@ class AttemptRun:
             if recheck.leave(self._tokens, decoding_ms, budget.remaining_ms(now)):
                 raise _TooSlow
 
-    async def _judge(self, done: Done) -> Ended:
-        """The text is whole: keeps it if it fulfils its contract, or was shown already."""
+    async def _judge(self, done: Done, limit_ms: float) -> Ended:
+        """The text is whole: keeps it if it fulfils its contract and is good enough.
+
+        What was shown and committed already is kept in any case.
+        """
         kept = bool(done.tool_calls) or self._job.ask.check(self._release.text)
         if not kept and not self._release.committed:
             return self._ended(
@@ -136,6 +146,16 @@ class AttemptRun:
                 Reason.VALIDATION_FAILED,
                 error_reason="CONTRACT_NOT_KEPT",
             )
+        if self._judging is not None and not self._release.committed:
+            text, model_id = self._release.text, self._began.model_id
+            self._judgement = await self._judging.verdict(done, model_id, text, limit_ms)
+            if not self._judgement.kept:
+                return self._ended(
+                    AttemptOutcome.REJECTED,
+                    FallbackType.QUALITY,
+                    self._judgement.reason,
+                    error_reason=f"BAND_{self._judgement.band.upper()}",
+                )
         await self._show(self._release.accept())
         return self._ended(AttemptOutcome.ACCEPTED, FallbackType.NONE, Reason.DEFAULT)
 
@@ -206,6 +226,7 @@ class AttemptRun:
             error_reason=error_reason,
             usage=usage,
             tool_calls=done.tool_calls if done else (),
+            judgement=self._judgement,
         )
 
 

@@ -19,6 +19,7 @@ from services.common.vocabulary import (
 )
 from services.router.ask import Ask
 from services.router.execute.attempt import AttemptRun, Ended, release_for
+from services.router.execute.judging import Sampler, judging_for
 from services.router.execute.last_resort import last_resort
 from services.router.execute.payload import escalate
 from services.router.execute.results import (
@@ -65,6 +66,8 @@ class Executor:
     breakers: Breakers
     clock: Callable[[], float]
     quality: EdgeQuality = field(default_factory=EdgeQuality)
+    sampler: Sampler | None = None
+    """Draws further samples of the edge, as a second signal."""
 
     async def run(self, errand: Errand) -> Reply:
         """Tries the plan's attempts in order until one serves; L4 always does."""
@@ -87,7 +90,10 @@ class Executor:
             elif isinstance(move, machine.Enter) and permit is not None:
                 quality = progress.failure is FallbackType.QUALITY
                 ended = await self._attempt(errand, move, permit, escalates=quality)
-                progress = progress.after(move, ended.outcome, ended.failure, ended.reason)
+                hopeless = ended.judgement is not None and ended.judgement.hopeless
+                progress = progress.after(
+                    move, ended.outcome, ended.failure, ended.reason, hopeless=hopeless
+                )
                 if progress.served:
                     return reply_of(move, ended, progress)
                 await _withdraw(errand, progress, ended)
@@ -98,9 +104,12 @@ class Executor:
         target, started = move.attempt.target, self.clock()
         ask, policy, trail = errand.ask, errand.policy, errand.trail
         final_ms = max(move.cap_ms, ask.budget.remaining_ms(started) - policy.caps.reserve_ms)
-        release = release_for(ask.mode, policy.commit_tokens, judged=not ask.free_text)
-        limit_ms = move.cap_ms if release.mode is StreamMode.HOLD else final_ms
-        job = _job(errand, move, limit_ms)
+        job = _job(errand, move, move.cap_ms)
+        judging = judging_for(policy.thresholds, errand.plan, ask, target, self.sampler, job)
+        judged = judging is not None or not ask.free_text
+        release = release_for(ask.mode, policy.commit_tokens, judged=judged)
+        if release.mode is not StreamMode.HOLD:
+            job = replace(job, limit_ms=final_ms)
         sent = None
         if escalates and target in CLOUD:
             sent = escalate(ask, trail, policy.payload)
@@ -113,6 +122,7 @@ class Executor:
             errand.sink,
             self.clock,
             _recheck(errand, move),
+            judging,
         )
         ended = Ended(AttemptOutcome.CANCELLED, FallbackType.NONE, Reason.DEFAULT)
         payload_tokens = (sent.tokens_before, sent.tokens_after) if sent else None
@@ -126,6 +136,7 @@ class Executor:
                 trail.attempts.append(replace(record, payload_tokens=payload_tokens))
                 tell_breaker(permit, move, ended, self.clock())
                 describe(span, ended)
+        trail.judgement = ended.judgement or trail.judgement
         self._learn(target, ended, duration_ms)
         if target is Target.EDGE:
             self.quality.took(ask.task_type, ended.outcome)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from services.common.vocabulary import AttemptOutcome, FallbackType, Level, Reason, Target
 from services.router.policy.facts import Facts
+from services.router.policy.judge import Judgement
 from services.router.policy.plan import Plan
 from tandem.common.v1 import chat_pb2
 
@@ -65,6 +66,7 @@ class Trail:
         ended: ANSWERED, CANCELLED, DEADLINE or the reason of an error.
         first_text_at: Monotonic seconds at which text was first shown.
         draft: A whole answer that was judged and not served, for L4.
+        judgement: Of the last answer that was judged.
         stale: A stored answer that is too old or not quite like, for L4.
     """
 
@@ -75,6 +77,7 @@ class Trail:
     first_text_at: float | None = None
     draft: str = ""
     draft_model_id: str = ""
+    judgement: Judgement | None = None
     stale: StaleAnswer | None = None
     ended: str = "ERROR"
     stage_ms: dict[str, float] = field(default_factory=dict)

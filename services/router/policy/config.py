@@ -10,8 +10,10 @@ from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
 from services.router.policy.cache import CachePolicy
 from services.router.policy.payload import PayloadPolicy
+from services.router.policy.thresholds import Thresholds
 
 Support = Literal["yes", "no", "partial"]
+PinnedInDoubt = Literal["ask_back", "draft"]
 OnLargeTimeout = Literal["next_level", "quick_edge", "edge_draft"]
 
 
@@ -119,6 +121,12 @@ class CannedReply(Settings):
     options: tuple[str, ...] = ("Try again in a moment", "Ask a person")
 
 
+_ASK_BACK = CannedReply(
+    text="I am not sure enough to answer this. Could you say more exactly what you need?",
+    options=("Ask in other words", "Ask a person"),
+)
+
+
 class Policy(Settings):
     """Everything that decides. Frozen; a reload makes a new one."""
 
@@ -143,6 +151,11 @@ class Policy(Settings):
     commit_tokens: int = Field(default=120, ge=1)
     cache: CachePolicy = CachePolicy()
     payload: PayloadPolicy = PayloadPolicy()
+    thresholds: Thresholds = Thresholds()
+    """Read from a file of its own, `thresholds_file`."""
+    pinned_in_doubt: PinnedInDoubt = "ask_back"
+    """What a pinned request gets whose answer was judged too weak; no model may help."""
+    ask_back: dict[str, CannedReply] = Field(default_factory=lambda: {"en": _ASK_BACK})
     canned: dict[str, CannedReply] = Field(default_factory=lambda: {"en": CannedReply()})
 
     def capability(self, task_type: str) -> CapabilityRow:

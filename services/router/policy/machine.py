@@ -73,6 +73,7 @@ class Progress:
         failure: How the last attempt that ran ended; None before the first.
         reason: Why it ended so.
         fallback_type: The first reason for which the first target was left.
+        hopeless: The edge's answer was so poor that the small cloud model is passed over.
     """
 
     plan: Plan
@@ -81,6 +82,7 @@ class Progress:
     reason: Reason = Reason.DEFAULT
     fallback_type: FallbackType = FallbackType.NONE
     served: bool = False
+    hopeless: bool = False
 
     def skipped(self, move: Skip) -> Progress:
         """The attempt was not run; what was before still counts as the last failure."""
@@ -94,7 +96,13 @@ class Progress:
         )
 
     def after(
-        self, move: Enter, outcome: AttemptOutcome, failure: FallbackType, reason: Reason
+        self,
+        move: Enter,
+        outcome: AttemptOutcome,
+        failure: FallbackType,
+        reason: Reason,
+        *,
+        hopeless: bool = False,
     ) -> Progress:
         """The attempt ended with `outcome`; `failure` and `reason` say why if it fell short."""
         if outcome in _SERVED:
@@ -106,6 +114,7 @@ class Progress:
             failure=failure,
             reason=reason,
             fallback_type=failure if first else self.fallback_type,
+            hopeless=self.hopeless or hopeless,
         )
 
 
@@ -144,6 +153,8 @@ def next_move(
     eta_ms = estimate.ttft_ms if attempt.truncated else estimate.eta_ms
     if progress.failure is not None and progress.failure not in attempt.after:
         return Skip(index, attempt, cap_ms, eta_ms, progress.reason)
+    if progress.hopeless and attempt.level is Level.L2 and _large_follows(plan, index):
+        return Skip(index, attempt, cap_ms, eta_ms, progress.reason)
     if eta_ms > cap_ms and _another_fits(plan, index, usable, estimates):
         return Skip(index, attempt, cap_ms, eta_ms, Reason.LATENCY_PRESSURE)
     if estimate.ttft_ms > usable:
@@ -174,6 +185,10 @@ def cap_for(
         return cap_ms
     room_ms = usable_ms - estimates[clouds[0]].eta_ms
     return min(cap_ms, room_ms) if room_ms > 0 else cap_ms
+
+
+def _large_follows(plan: Plan, index: int) -> bool:
+    return any(later.level is Level.L3 for later in plan.attempts[index + 1 :])
 
 
 def _another_fits(

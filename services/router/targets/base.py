@@ -34,12 +34,14 @@ class Done:
 
     Attributes:
         mean_logprob: Mean log-probability of its tokens, where known.
+        min_logprob: That of the least likely one.
     """
 
     finish_reason: chat_pb2.FinishReason.ValueType
     usage: chat_pb2.Usage
     tool_calls: tuple[chat_pb2.ToolCall, ...] = ()
     mean_logprob: float | None = None
+    min_logprob: float | None = None
 
 
 ModelEvent = Began | Piece | Done

@@ -36,6 +36,29 @@ class EdgeTarget:
         ) as stream:
             yield _events(stream)
 
+    async def sample(self, job: Job, count: int, temperature: float) -> list[str]:
+        """Whole answers to the same question, drawn at `temperature`; they share one prefill.
+
+        Raises:
+            RemoteError: The worker failed or refused.
+        """
+        request = self._request(job)
+        request.samples = count
+        request.sampling.temperature = temperature
+        texts = [""] * count
+        async with open_stream(
+            self._stub.Generate,
+            request,
+            name=_METHOD,
+            budget=job.ask.budget,
+            cap_ms=job.limit_ms,
+            request_id=job.ask.request_id,
+        ) as stream:
+            async for response in stream:
+                if response.WhichOneof("event") == "delta":
+                    texts[response.delta.sample] += response.delta.text
+        return texts
+
     def _request(self, job: Job) -> edge_pb2.GenerateRequest:
         request, degraded = job.ask.request, job.level is Level.L1
         turns = request.messages
@@ -64,4 +87,10 @@ async def _events(stream: Any) -> AsyncIterator[ModelEvent]:
             yield Began(response.started.model_id)
         elif kind == "finished":
             end = response.finished
-            yield Done(end.finish_reason, end.usage, tuple(end.tool_calls), end.mean_logprob)
+            yield Done(
+                end.finish_reason,
+                end.usage,
+                tuple(end.tool_calls),
+                mean_logprob=end.mean_logprob,
+                min_logprob=end.min_logprob,
+            )

@@ -17,7 +17,8 @@ from services.router.policy.facts import (
 )
 from services.router.policy_store import load_policy
 
-SHIPPED: Policy = load_policy(Path("config/policy.yaml")).policy
+THRESHOLDS = Path("config/thresholds.yaml")
+SHIPPED: Policy = load_policy(Path("config/policy.yaml"), THRESHOLDS).policy
 
 
 def with_complexity(**changes: Any) -> Policy:

@@ -1,0 +1,38 @@
+"""How far two answers say the same, cheaply: equal in form, or by the words they share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+_WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_]+")
+
+
+def likeness(one: str, other: str) -> float:
+    """1 for answers that are equal as JSON or without case and punctuation, else word F1.
+
+    F1 over the bag of words, Chinese by character, as in SQuAD's evaluation (Rajpurkar et
+    al. 2016, arXiv 1606.05250).
+    """
+    if _as_json(one) is not None and _as_json(one) == _as_json(other):
+        return 1.0
+    left, right = _words(one), _words(other)
+    if left == right:
+        return 1.0 if left or one.strip() == other.strip() else 0.0
+    common = (left & right).total()
+    return 2.0 * common / (left.total() + right.total())
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.casefold()))
+
+
+def _as_json(text: str) -> object:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        read: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return read
