@@ -56,6 +56,8 @@ def start(system: System) -> tuple[dict[str, Callable[[], None]], dict[str, int]
         "TANDEM_ROUTER__SERVER__LISTEN": "127.0.0.1:0",
         "TANDEM_ROUTER__EDGE__ADDRESS": address,
         "TANDEM_ROUTER__LEDGER_URL": f"sqlite:///{system.run_dir / 'ledger.db'}",
+        # Every call must take the whole way.
+        "TANDEM_ROUTER__CACHE__ENABLED": "false",
     }
     router = system.start("router", ["-m", "services.router.main"], environment)
     hop_stub: Any = edge_pb2_grpc.EdgeWorkerServiceStub(

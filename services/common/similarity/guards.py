@@ -26,6 +26,10 @@ from services.common.similarity.words import Words, common_places, compare, is_c
 _ASKS_BOTH_WAYS = re.compile(r"(.{1,2})[不没]\1|有没有|[没不否未](?=$|[吗呢啊])")
 _HARMLESS_NEGATION = re.compile("|".join(NOT_NEGATIONS_ZH))
 _EXTRA_CHARS = 2
+# Of the words of direction those that hardly have another use.
+_ORDERING: Final = DIRECTION - frozenset(
+    ("over", "against", "before", "after", "between", "by", "of", "for")
+)
 
 
 def negation(a: Words, b: Words) -> bool:
@@ -89,6 +93,17 @@ def direction(a: Words, b: Words) -> bool:
     return True
 
 
+def other_direction(a: Words, b: Words) -> bool:
+    """As `direction`, where both texts have a word that gives two things an order."""
+    return direction(a, b) and bool(_ORDERING & set(a.units) & set(b.units))
+
+
+def other_question(a: Words, b: Words) -> bool:
+    """As `question`, where each text asks for a kind and they share none."""
+    left, right = marks_of(a.text).questions, marks_of(b.text).questions
+    return bool(left) and bool(right) and not left & right
+
+
 def replaced(a: Words, b: Words) -> bool:
     """In the same frame, one word of substance stands in the place of another."""
     for here, there in compare(a.units, b.units).swaps:
@@ -127,6 +142,8 @@ SHARP_GUARDS: Final[dict[str, Guard]] = {
     "opposites": opposites,
     "other_kind": other_kind,
     "other_number": other_number,
+    "other_direction": other_direction,
+    "other_question": other_question,
 }
 
 

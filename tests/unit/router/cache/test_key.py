@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,54 @@ def traffic(draw: st.DrawFn) -> Ask:
         session_id=draw(WORDS),
         task_type=draw(st.sampled_from(["open_question", "code"])),
     )
+
+
+def _tenant(ask: Ask) -> Ask:
+    return replace(ask, tenant=Tenant(name="v"))
+
+
+def _session(ask: Ask) -> Ask:
+    return replace(ask, session_id="c")
+
+
+def _with(ask: Ask, change: Callable[[router_pb2.RouteRequest], Any]) -> Ask:
+    request = router_pb2.RouteRequest()
+    request.CopyFrom(ask.request)
+    change(request)
+    return replace(ask, request=request)
+
+
+# One thing changed: pairs drawn apart are hardly ever almost equal.
+CHANGES: dict[str, Callable[[Ask], Ask]] = {
+    "nothing": lambda ask: ask,
+    "tenant": _tenant,
+    "session": _session,
+    "task": lambda ask: replace(ask, task_type="short_summary"),
+    "question": lambda ask: _with(ask, lambda r: setattr(r.messages[-1], "content", "howc")),
+    "system": lambda ask: _with(ask, lambda r: setattr(r, "system", "c")),
+    "history": lambda ask: _with(ask, lambda r: setattr(r.messages[0], "content", "c?")),
+    "few_shot": lambda ask: _with(ask, lambda r: r.few_shot.add(role=1, content="c")),
+    "tokens": lambda ask: _with(ask, lambda r: setattr(r, "max_output_tokens", 9)),
+    "slot": lambda ask: _with(ask, lambda r: r.slots.update({"plan": "c"})),
+    "snippet": lambda ask: _with(ask, lambda r: r.snippets.add(id="2", text="c")),
+    "labels": lambda ask: _with(ask, lambda r: r.output.labels.values.append("c")),
+    "stop": lambda ask: _with(ask, lambda r: r.sampling.stop.append("c")),
+    "tier": lambda ask: _with(ask, lambda r: setattr(r, "tier_preference", 1)),
+}
+
+
+@given(traffic(), st.sampled_from(sorted(CHANGES)))
+def test_one_change_makes_another_key(one: Ask, change: str) -> None:
+    other = CHANGES[change](one)
+    keys = key_of(one, CLEAN, POLICY), key_of(other, CLEAN, POLICY)
+    if keys[0] is None or keys[1] is None:
+        return
+    private = len(one.request.messages) > 1 or one.request.slots or one.request.snippets
+    owned = bool(private) or one.task_type == "code"
+    same = facts_of(one) == facts_of(other) and (one.session_id == other.session_id or not owned)
+    assert (keys[0].fingerprint == keys[1].fingerprint) == same
+    if change not in ("nothing", "question", "session"):
+        assert (keys[0].frame == keys[1].frame) == (change in ("task", "history") or same)
 
 
 def facts_of(ask: Ask) -> tuple[Any, ...]:
