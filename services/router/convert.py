@@ -20,6 +20,7 @@ def decision(
     fallback_type: FallbackType,
     task_type: str,
     policy_version: str,
+    complexity: float | None,
 ) -> decision_pb2.Decision:
     """A decision; names of the vocabulary are those of the proto enums less their prefix."""
     return decision_pb2.Decision(
@@ -29,6 +30,7 @@ def decision(
         fallback_type=decision_pb2.FallbackType.Value(f"FALLBACK_TYPE_{fallback_type}"),
         task_type=task_type,
         policy_version=policy_version,
+        complexity=complexity or 0.0,
     )
 
 
@@ -42,6 +44,7 @@ def planned_decision(plan: Plan, policy_version: str) -> decision_pb2.Decision:
         plan.fallback_type,
         plan.task_type,
         policy_version,
+        plan.score,
     )
 
 
@@ -65,6 +68,7 @@ def outcome(
             reply.fallback_type,
             ask.task_type,
             policy_version,
+            trail.plan.score if trail.plan else None,
         ),
         attempts=[_attempt(record) for record in trail.attempts],
         finish_reason=reply.finish_reason,
