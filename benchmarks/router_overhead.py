@@ -3,9 +3,9 @@
 One caller, the same constant edge behind both, rounds of each in turn in one run. The
 router's call is a rule-decided `RouteStream` with screening, decision, budget, ledger row
 and log line; the hop's is `Generate` passed through. Apart: `Decide` where the task is to be
-recognized and the complexity model asked, so that embedder and models run (target: 5 ms p50). Latency as seen by the caller, CPU as
-the kernel accounts it for the process in between. Prints Markdown, writes
-build/bench/router_overhead.json.
+recognized and the complexity model asked, so that embedder and models run (target: 5 ms p50).
+Latency as seen by the caller, CPU as the kernel accounts it for the process in between. Prints
+Markdown, writes build/bench/router_overhead.json.
 """
 
 from __future__ import annotations
