@@ -42,7 +42,7 @@ class Recipe:
     seed: int = 0
 
 
-SMALL = Recipe(bits=13, landmarks=200, trees=30, vector_axes=16)
+SMALL = Recipe(bits=13, landmarks=240, ridge=3.0, trees=60, leaf=3, vector_axes=16)
 _FOLDS = 3
 # Weights of the forest beside the kernel's 1, of which the best is taken.
 _FOREST_WEIGHTS = (0.5, 1.0, 2.0, 4.0)

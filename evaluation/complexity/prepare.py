@@ -13,7 +13,7 @@ from evaluation.routing_data import Row
 from services.common.complexity.grams import grams_of
 from services.common.complexity.members import Reader
 from services.common.complexity.shape import shape_of
-from services.common.embedding.runner import Embedder
+from services.common.embedding.runner import TextEmbedder
 
 Floats = NDArray[np.float32]
 _QUANTILES = 101
@@ -51,7 +51,7 @@ class Prompts:
         )
 
 
-def prepare(rows: Sequence[Row], embedder: Embedder, bits: int) -> Prompts:
+def prepare(rows: Sequence[Row], embedder: TextEmbedder, bits: int) -> Prompts:
     """Embeds each prompt alone, as the router does."""
     found = [embedder.embed([row.prompt])[0] for row in rows]
     grams = [grams_of(vector.pieces, bits) for vector in found]

@@ -13,14 +13,14 @@ from evaluation.complexity.prepare import prepare
 from evaluation.routing_data import Row, rows_hash
 from evaluation.rows import BadData
 from services.common.complexity.model import write_model
-from services.common.embedding.runner import Embedder
+from services.common.embedding.runner import TextEmbedder
 
 _MIN_ROWS = 60
 
 
 def train(
     rows: Sequence[Row],
-    embedder: Embedder,
+    embedder: TextEmbedder,
     folder: Path,
     *,
     name: str,

@@ -9,7 +9,8 @@ import structlog
 from numpy.typing import NDArray
 
 from services.common.complexity.model import ComplexityModel
-from services.router.embed_text import TextEmbedder, TextVector
+from services.common.embedding.runner import TextEmbedder
+from services.router.embed_text import TextVector
 from services.router.policy.config import ComplexityPolicy
 from services.router.policy.facts import ComplexityFacts
 

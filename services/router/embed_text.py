@@ -6,13 +6,11 @@ the event loop is held for 2 ms at most; what breaks gives no vector, never an e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
-from services.common.embedding.runner import Vector
+from services.common.embedding.runner import TextEmbedder, Vector
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
 
@@ -21,15 +19,6 @@ _log = structlog.get_logger()
 _MAX_ASCII_CHARS = 800
 _MAX_OTHER_CHARS = 300
 _HEAD_SHARE = 0.7
-
-
-class TextEmbedder(Protocol):
-    """What makes vectors; `services.common.embedding.runner.Embedder` is one."""
-
-    model_id: str
-
-    def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text."""
 
 
 @dataclass(slots=True)

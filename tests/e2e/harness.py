@@ -169,6 +169,8 @@ class Tandem:
             "TANDEM_ROUTER__BREAKERS": "{edge: {min_calls: 100000}, cloud: {min_calls: 100000}}",
             # Equal questions of different tests must each reach a model; test_cache has its own.
             "TANDEM_ROUTER__CACHE__ENABLED": "false",
+            # Tests that need the embedder name it.
+            "TANDEM_ROUTER__EMBEDDER_DIR": "no-embedder",
             **self._options.get("router", {}),
         }
         module = "services.router.main"

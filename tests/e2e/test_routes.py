@@ -29,6 +29,11 @@ def test_a_hard_question_goes_to_the_large_cloud_model(tandem: Tandem) -> None:
     assert tandem.upstream.seen()[0]["model"] == "large"
 
 
+def test_without_a_classifier_the_strong_model_answers_and_says_why(tandem: Tandem) -> None:
+    result = tandem.stream(question("Write a function that adds two numbers", task_type="code"))
+    assert result.served == ("L3", "CLOUD_LARGE", "ROUTER_DEGRADED", "NONE")
+
+
 @pytest.mark.parametrize(
     "private",
     ["call me at 138 0013 8000", "write to jo@example.com", "我的手机是１３８００１３８０００"],

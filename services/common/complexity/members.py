@@ -24,6 +24,7 @@ from services.common.embedding.runner import Vector
 Arrays = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float32]
 VECTOR_SHARPNESS = 4.0
+_BLOCK_NUMBERS = 8_192  # OpenBLAS threads a matrix-vector product from 9,216 numbers on
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,34 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """A matrix in blocks so small that BLAS takes one thread for each: waking others for one
+    prompt costs more than it brings, and on busy cores far more."""
+
+    blocks: Floats
+    count: int
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Rows:
+        """From [rows, columns]; the last block is filled up with zeros."""
+        count, columns = matrix.shape
+        size = max(1, _BLOCK_NUMBERS // columns)
+        padded = np.zeros((-(-count // size) * size, columns), np.float32)
+        padded[:count] = matrix
+        return cls(padded.reshape(-1, size, columns), count)
+
+    def times(self, vector: Floats) -> Floats:
+        """Matrix · vector."""
+        product: Floats = np.matmul(self.blocks, vector).reshape(-1)[: self.count]
+        return product
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """Landmarks with their weights, and a weight for each gram and shape number."""
 
-    vectors: Floats
-    shapes: Floats
+    vectors: Rows
+    shapes: Rows
     shape_squares: Floats
     alphas: Floats
     gram_weights: Floats
@@ -103,8 +127,8 @@ class Kernel:
         """From a file's arrays."""
         shapes = arrays["landmark_shapes"]
         return cls(
-            arrays["landmark_vectors"],
-            shapes,
+            Rows.of(arrays["landmark_vectors"]),
+            Rows.of(shapes),
             (shapes * shapes).sum(axis=1),
             arrays["alphas"],
             arrays["gram_weights"],
@@ -113,8 +137,8 @@ class Kernel:
 
     def score(self, seen: Seen) -> float:
         """The gain that the kernel machine expects."""
-        near = np.exp(2 * VECTOR_SHARPNESS * (self.vectors @ seen.vector - 1.0))
-        apart = self.shape_squares - 2.0 * (self.shapes @ seen.shape) + seen.shape @ seen.shape
+        near = np.exp(2 * VECTOR_SHARPNESS * (self.vectors.times(seen.vector) - 1.0))
+        apart = self.shape_squares - 2.0 * self.shapes.times(seen.shape) + seen.shape @ seen.shape
         alike = np.exp(apart / (-2.0 * len(seen.shape)))
         linear = self.gram_weights[seen.buckets] @ seen.weights + self.shape_weights @ seen.shape
         return float((near + alike + near * alike) @ self.alphas + linear)
@@ -137,7 +161,7 @@ class Forest:
     right: NDArray[np.int32]
     value: Floats
     depth: int
-    vector_axes: Floats
+    vector_axes: Rows
     vector_mean: Floats
 
     @classmethod
@@ -151,7 +175,7 @@ class Forest:
             arrays["right"],
             arrays["value"],
             int(arrays["depth"]),
-            arrays["vector_axes"],
+            Rows.of(arrays["vector_axes"].T),
             arrays["vector_mean"],
         )
 
@@ -166,5 +190,5 @@ class Forest:
 
     def row(self, seen: Seen) -> Floats:
         """What the trees look at: main directions, then the shape as it is."""
-        directions = (seen.vector - self.vector_mean) @ self.vector_axes
+        directions = self.vector_axes.times(seen.vector - self.vector_mean)
         return np.concatenate([directions, seen.raw_shape]).astype(np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import onnxruntime as ort
@@ -32,6 +32,15 @@ class Vector:
     values: NDArray[np.float32]
     unknown_share: float
     pieces: tuple[int, ...] = ()
+
+
+class TextEmbedder(Protocol):
+    """What makes vectors of texts; `Embedder` is one."""
+
+    model_id: str
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text."""
 
 
 class Embedder:

@@ -9,9 +9,8 @@ import numpy as np
 import structlog
 from opentelemetry import metrics
 
-from services.common.embedding.runner import Vector
+from services.common.embedding.runner import TextEmbedder, Vector
 from services.common.telemetry import names
-from services.router.embed_text import TextEmbedder
 
 _log = structlog.get_logger()
 _failures = metrics.get_meter("tandem.router").create_counter(

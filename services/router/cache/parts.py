@@ -6,6 +6,7 @@ import time
 
 import structlog
 
+from services.common.embedding.runner import TextEmbedder
 from services.common.errors import ConfigInvalid
 from services.router.cache.checked_embedder import CheckedEmbedder
 from services.router.cache.desk import CacheDesk
@@ -15,7 +16,6 @@ from services.router.cache.redis_store import RedisKeyValues
 from services.router.cache.semantic import SemanticCache
 from services.router.cache.store import KeyValueStore, VectorStore
 from services.router.config import CacheSettings
-from services.router.embed_text import TextEmbedder
 
 _log = structlog.get_logger()
 _REDIS = ("redis://", "rediss://", "unix://")
