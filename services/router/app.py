@@ -12,6 +12,9 @@ from services.common.rpc.outward import open_channel
 from services.common.rpc.readiness import Readiness
 from services.common.settings import TlsSettings
 from services.common.vocabulary import Target
+from services.router.aside.desk import AsideDesk
+from services.router.aside.queue import AsideQueue
+from services.router.aside.results import LateResults
 from services.router.assess import Assessor
 from services.router.cache.parts import open_cache
 from services.router.config import RouterSettings
@@ -68,6 +71,7 @@ class RouterApp:
             self._ledger_state,
         )
         self._cache = open_cache(settings.cache, self._minds.embedder)
+        self._aside = AsideQueue()
         self._channels: list[grpc.aio.Channel] = []
         self._edge_load: EdgeLoad | None = None
 
@@ -89,26 +93,30 @@ class RouterApp:
         gatherer = Gatherer(
             self._edge_load, latency, breakers, assessor=Assessor(minds.embedder, minds.complexity)
         )
+        executor = Executor(
+            models,
+            latency,
+            breakers,
+            time.monotonic,
+            quality=gatherer.quality,
+            sampler=edge_target,
+        )
+        recorder = Recorder(self._ledger.writer)
+        results = LateResults(time.monotonic)
         pipeline = Pipeline(
             detector=detector,
             gatherer=gatherer,
-            executor=Executor(
-                models,
-                latency,
-                breakers,
-                time.monotonic,
-                quality=gatherer.quality,
-                sampler=edge_target,
-            ),
-            recorder=Recorder(self._ledger.writer),
+            executor=executor,
+            recorder=recorder,
             clock=time.monotonic,
             cache=self._cache,
+            aside=AsideDesk(self._aside, results, executor, recorder, time.monotonic),
         )
         desk = FeedbackDesk(
             self._ledger.writer, detector, settings.limits.max_text_chars, self._cache
         )
         servicer = RouterServicer(
-            pipeline, self.admission, self._policies, settings.limits, desk, minds
+            pipeline, self.admission, self._policies, settings.limits, desk, results, minds
         )
         router_pb2_grpc.add_RouterServiceServicer_to_server(servicer, server)
 
@@ -118,6 +126,7 @@ class RouterApp:
         self._policy_state(True)
         self._ledger_state(True)
         self._policies.start()
+        self._aside.start()
         await self._ledger.start()
         await self.admission.start()
         if self._edge_load is not None:
@@ -126,6 +135,7 @@ class RouterApp:
     async def stop(self) -> None:
         """After the last call: ends the followers, closes channels, empties the ledger's queue."""
         await self._policies.stop()
+        await self._aside.stop()
         if self._edge_load is not None:
             await self._edge_load.stop()
         for channel in self._channels:

@@ -40,6 +40,11 @@ class TextVector:
         """Which embedder's vector it is."""
         return self.embedder.model_id if self.embedder else ""
 
+    @property
+    def made(self) -> bool:
+        """It was asked for before: `get` takes no time."""
+        return self._made
+
     def get(self) -> Vector | None:
         """The vector, or None where there is no embedder or it failed."""
         if not self._made:

@@ -13,6 +13,7 @@ from services.common.errors import TandemError
 from services.common.pii.span import PiiDetector
 from services.common.telemetry import names
 from services.common.vocabulary import FallbackType, Reason
+from services.router.aside.desk import AsideDesk
 from services.router.ask import Ask
 from services.router.cache.desk import CacheDesk, Look
 from services.router.cache.entry import serve_hit
@@ -45,6 +46,7 @@ class Pipeline:
     recorder: Recorder
     clock: Callable[[], float]
     cache: CacheDesk | None = None
+    aside: AsideDesk | None = None
 
     async def answer(self, ask: Ask, policy: VersionedPolicy, sink: Sink) -> tuple[Reply, Trail]:
         """Answers one request; leaves exactly one record, whatever happens."""
@@ -61,6 +63,8 @@ class Pipeline:
                 reply = await self.executor.run(errand)
                 self._remember(ask, plan, reply)
             trail.reply, trail.ended = reply, "ANSWERED"
+            if self.aside is not None:
+                self.aside.after(ask, policy, trail, reply)
             return reply, trail
         except asyncio.CancelledError:
             over = ask.budget.remaining_ms(self.clock()) <= 0

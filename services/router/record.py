@@ -23,6 +23,9 @@ _attempts = _meter.create_counter(names.ATTEMPTS, description="Attempts by level
 _overrun = _meter.create_histogram(
     names.DEADLINE_OVERRUN, unit="ms", description="Time past the deadline, 0 where kept"
 )
+_agreement = _meter.create_histogram(
+    names.SHADOW_AGREEMENT, description="How far edge and cloud agree in shadow runs, 0 to 1"
+)
 _ttft = _meter.create_histogram(names.TTFT, unit="ms", description="Time to the first shown text")
 
 
@@ -51,6 +54,15 @@ class Recorder:
             total_ms=row["total_ms"],
             attempts=len(trail.attempts),
         )
+
+    def aside(
+        self, ask: Ask, trail: Trail, version: str, now: float, arm: str, shadow: dict[str, Any]
+    ) -> None:
+        """The row of a run after the reply, with the request's own id, told apart by `arm`."""
+        row = _row(ask, trail, version, now)
+        self.ledger.append({**row, "arm": arm, "shadow": shadow or None})
+        if shadow:
+            _agreement.record(shadow["agreement"], {names.TASK_TYPE: ask.task_type})
 
 
 def _row(ask: Ask, trail: Trail, policy_version: str, now: float) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.errors import InvalidField, Unimplemented
+from services.common.errors import InvalidField
 from services.common.rpc.call import current_call
 from services.common.vocabulary import Reason, StreamMode, Target
 from services.router import convert
+from services.router.aside.results import LateResults
 from services.router.ask import Ask
 from services.router.config import RequestLimits
 from services.router.embed_text import TextVector, conversation
@@ -28,6 +29,7 @@ from services.router.validate import check_request
 from tandem.common.v1 import decision_pb2
 from tandem.router.v1 import router_pb2, router_pb2_grpc
 
+_MAX_ID_CHARS = 128
 _MODES = {
     router_pb2.STREAM_MODE_UNSPECIFIED: StreamMode.PROVISIONAL,
     router_pb2.STREAM_MODE_HOLD: StreamMode.HOLD,
@@ -46,6 +48,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         policies: PolicyStore,
         limits: RequestLimits,
         feedback: FeedbackDesk,
+        results: LateResults,
         minds: Minds = Minds(),
     ) -> None:
         self._pipeline = pipeline
@@ -53,6 +56,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         self._policies = policies
         self._limits = limits
         self._feedback = feedback
+        self._results = results
         self._minds = minds
 
     async def Route(self, request: router_pb2.RouteRequest, context: Any) -> Any:
@@ -96,8 +100,11 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         return router_pb2.FeedbackResponse()
 
     async def GetResult(self, request: router_pb2.GetResultRequest, context: Any) -> Any:
-        """Comes with late answers."""
-        raise Unimplemented("GetResult arrives with late answers")
+        """The better answer that came after a last-resort reply, of the same tenant."""
+        if not 1 <= len(request.request_id) <= _MAX_ID_CHARS:
+            raise InvalidField("request_id", f"must have from 1 to {_MAX_ID_CHARS} characters")
+        tenant = self._admission.tenant(current_call().principal.tenant)
+        return self._results.get(tenant.name, request.request_id)
 
     def _enter(self, request: router_pb2.RouteRequest, policy: Policy, loosest: StreamMode) -> Ask:
         call = current_call()

@@ -153,12 +153,6 @@ def test_bytes_that_are_no_message_are_refused_as_a_field(tandem: Tandem) -> Non
     assert tandem.stream(question("hello [[say:Hi.]]")).text == "Hi."
 
 
-def test_what_comes_later_says_so(tandem: Tandem) -> None:
-    with pytest.raises(grpc.RpcError) as caught:
-        tandem.stub.GetResult(router_pb2.GetResultRequest(), timeout=8)
-    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
-
-
 def test_errors_carry_our_trailers_too(tandem: Tandem) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         tandem.stub.Route(question(" "), timeout=8, metadata=[("x-request-id", "mine")])

@@ -11,6 +11,7 @@ from opentelemetry import metrics
 
 from services.common.embedding.runner import TextEmbedder, Vector
 from services.common.telemetry import names
+from services.router.embed_text import TextVector
 
 _log = structlog.get_logger()
 _failures = metrics.get_meter("tandem.router").create_counter(
@@ -35,10 +36,16 @@ class CheckedEmbedder:
         """Vectors of different ids must not be compared."""
         return self.embedder.model_id
 
-    async def vector(self, text: str) -> Vector | None:
-        """The vector of `text`; None where the embedder fails or what it gives cannot be one."""
+    async def vector(self, text: str, known: TextVector | None = None) -> Vector | None:
+        """The vector of `text`; None where the embedder fails or what it gives cannot be one.
+
+        Args:
+            text: A question.
+            known: The vector that the request has for its decision; taken where it is of
+                the same text, so that nothing is embedded twice.
+        """
         try:
-            (made,) = await asyncio.to_thread(self.embedder.embed, [text])
+            made = await self._made(text, known)
             wrong = self._wrong(text, made)
         except Exception as exc:  # whatever breaks in there must not fail a request
             wrong = type(exc).__name__
@@ -46,6 +53,14 @@ class CheckedEmbedder:
             _log.error("embedder_unusable", wrong=wrong)
             _failures.add(1, {names.ERROR_REASON: wrong})
             return None
+        return made
+
+    async def _made(self, text: str, known: TextVector | None) -> Vector:
+        if known is not None and known.text == text:
+            shared = await asyncio.to_thread(known.get) if not known.made else known.get()
+            if shared is not None:
+                return shared
+        (made,) = await asyncio.to_thread(self.embedder.embed, [text])
         return made
 
     def check(self) -> str:

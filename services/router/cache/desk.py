@@ -76,7 +76,7 @@ class CacheDesk:
         if look.hit is None:
             await self._fly(look, key, patience_ms / 1000.0)
         if look.leads:
-            await self._look_semantic_safely(look, key)
+            await self._look_semantic_safely(ask, look, key)
         outcome = look.hit[1] if look.hit else "MISS"
         _looks.add(1, {names.OUTCOME: outcome})
         if look.hit is not None:
@@ -157,7 +157,7 @@ class CacheDesk:
             return
         last = ask.request.messages[-1].content
         if self.semantic is not None and len(last) <= key.rules.similarity.max_chars:
-            look.vector = await self.semantic.embedder.vector(last)
+            look.vector = await self.semantic.embedder.vector(last, ask.vector)
         known = look.vector is not None and look.vector.unknown_share == 0
         values = look.vector.values if look.vector is not None and known else None
         answer = recall(ask, key, kept, values, self.wall())
@@ -167,27 +167,27 @@ class CacheDesk:
     async def _keep_escalated(self, ask: Ask, look: Look, key: Key, answer: CachedAnswer) -> None:
         vector, last = look.vector, ask.request.messages[-1].content
         if vector is None and self.semantic is not None:
-            vector = await self.semantic.embedder.vector(last)
+            vector = await self.semantic.embedder.vector(last, ask.vector)
         known = vector is not None and vector.unknown_share == 0
         answer = replace(answer, fresh_until=self.wall() + key.memory.ttl_s)
         bounds = key.memory.max_per_session, key.memory.ttl_s
         values = vector.values if vector is not None and known else None
         await self._guarded(self._escalations.add(ask, key, answer, values, bounds))
 
-    async def _look_semantic_safely(self, look: Look, key: Key) -> None:
+    async def _look_semantic_safely(self, ask: Ask, look: Look, key: Key) -> None:
         """The flight lands even where the caller leaves during the search."""
         try:
-            await self._look_semantic(look, key)
+            await self._look_semantic(ask, look, key)
         except BaseException:
             self._flights.land(key.fingerprint, Ended.LEFT)
             look.leads = False
             raise
 
-    async def _look_semantic(self, look: Look, key: Key) -> None:
+    async def _look_semantic(self, ask: Ask, look: Look, key: Key) -> None:
         if self.semantic is None or not key.question:
             return
         if look.vector is None:
-            look.vector = await self.semantic.embedder.vector(key.question)
+            look.vector = await self.semantic.embedder.vector(key.question, ask.vector)
         if look.vector is None:
             return
         search = self.semantic.find(key.scope, key.question, look.vector, key.rules)

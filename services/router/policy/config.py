@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
+from services.router.policy.after_reply import Late, Shadow
 from services.router.policy.cache import CachePolicy
 from services.router.policy.payload import PayloadPolicy
 from services.router.policy.thresholds import Thresholds
@@ -151,6 +152,8 @@ class Policy(Settings):
     commit_tokens: int = Field(default=120, ge=1)
     cache: CachePolicy = CachePolicy()
     payload: PayloadPolicy = PayloadPolicy()
+    shadow: Shadow = Shadow()
+    late: Late = Late()
     thresholds: Thresholds = Thresholds()
     """Read from a file of its own, `thresholds_file`."""
     pinned_in_doubt: PinnedInDoubt = "ask_back"
