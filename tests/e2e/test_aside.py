@@ -60,7 +60,7 @@ def test_a_private_request_is_not_run_twice(tandem: Tandem) -> None:
 
 
 def test_a_better_answer_comes_after_a_last_resort(tandem: Tandem) -> None:
-    tandem.upstream.script({"status": 503}, model="large")
+    tandem.upstream.script(*[{"status": 503}] * 4, model="large")
     result = tandem.stream(question("计算三笔分期的实际年化利率"))
     assert result.served[:2] == ("L4", "FALLBACK")
     request_id = result.events[0].decision.request_id
