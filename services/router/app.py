@@ -19,6 +19,7 @@ from services.router.assess import Assessor
 from services.router.cache.parts import open_cache
 from services.router.config import RouterSettings
 from services.router.execute.executor import Executor
+from services.router.experiment import Policies
 from services.router.gather import Gatherer
 from services.router.ledger.feedback import FeedbackDesk
 from services.router.ledger.parts import open_ledger
@@ -51,12 +52,7 @@ class RouterApp:
         self._settings = settings
         loopback = settings.server.listen.startswith(_LOOPBACK)
         self.admission = RouterAdmission(watch_tenants(settings.tenants_file, loopback=loopback))
-        self._policies = PolicyStore(
-            settings.policy_file,
-            settings.policy_poll_ms,
-            self._policy_state,
-            settings.thresholds_file,
-        )
+        self._policies = self._open_policies(settings)
         self._minds = open_minds(settings.embedder_dir, settings.complexity_dir)
         self._readiness: Readiness | None = None
         secret = read_secret(
@@ -144,6 +140,21 @@ class RouterApp:
             await self._cache.stop()
         await self._ledger.stop()
         await self.admission.stop()
+
+    def _open_policies(self, settings: RouterSettings) -> Policies:
+        poll_ms, own, other = settings.policy_poll_ms, settings.policy_file, settings.candidate
+        in_force = PolicyStore(own, poll_ms, self._policy_state, settings.thresholds_file)
+        if other.policy_file is None:
+            return Policies(in_force)
+        candidate = PolicyStore(
+            other.policy_file, poll_ms, self._candidate_state, other.thresholds_file
+        )
+        return Policies(in_force, candidate, other.ab_share)
+
+    def _candidate_state(self, well: bool) -> None:
+        """Health's `candidate`: as `policy`, of the one that is tried."""
+        if self._readiness is not None:
+            self._readiness.component("candidate", well)
 
     def _policy_state(self, well: bool) -> None:
         """Health's `policy`: not serving while the file there is bad and an older one serves."""

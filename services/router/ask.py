@@ -8,6 +8,8 @@ from services.common.contract import AnswerCheck
 from services.common.deadline import Budget
 from services.common.vocabulary import StreamMode
 from services.router.embed_text import TextVector
+from services.router.experiment import Arm
+from services.router.policy_store import VersionedPolicy
 from services.router.tenants import Tenant
 from tandem.router.v1 import router_pb2
 
@@ -22,6 +24,8 @@ class Ask:
         mode: Stream mode in force for this request.
         check: Whether an answer keeps the output contract.
         free_text: No contract beyond text that is not empty.
+        arm: Of an A/B test.
+        candidate: A policy that is only recorded (dry run).
         caller_key: Id of the caller's key, for the proxy's limits per key.
         vector: The conversation's sentence vector, made when first asked for.
     """
@@ -37,4 +41,6 @@ class Ask:
     check: AnswerCheck
     free_text: bool
     caller_key: str = ""
+    arm: Arm = ""
+    candidate: VersionedPolicy | None = None
     vector: TextVector = field(default_factory=lambda: TextVector("", None))

@@ -65,6 +65,16 @@ class CacheSettings(Settings):
     """Longest wait for a store; then it is a miss."""
 
 
+class Candidate(Settings):
+    """A second policy that is tried beside the one in force."""
+
+    policy_file: Path | None = None
+    """None: there is none."""
+    thresholds_file: Path | None = None
+    ab_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of sessions that it answers (A/B); 0: it only records what it would do (dry run)."""
+
+
 class RouterSettings(Settings):
     """All settings of the router."""
 
@@ -83,6 +93,7 @@ class RouterSettings(Settings):
     policy_file: Path = Path("config/policy.yaml")
     thresholds_file: Path | None = Path("config/thresholds.yaml")
     """Judged tasks, bands and calibrations; reloaded together with the policy."""
+    candidate: Candidate = Candidate()
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""
     tenants_file: Path = Path("config/tenants.yaml")

@@ -12,7 +12,7 @@ from opentelemetry import trace
 from services.common.errors import TandemError
 from services.common.pii.span import PiiDetector
 from services.common.telemetry import names
-from services.common.vocabulary import FallbackType, Reason
+from services.common.vocabulary import FallbackType, Reason, Target
 from services.router.aside.desk import AsideDesk
 from services.router.ask import Ask
 from services.router.cache.desk import CacheDesk, Look
@@ -123,12 +123,27 @@ class Pipeline:
             now = self.clock()
             facts = self.gatherer.facts(ask, screening, policy.policy, now)
             plan = decide(facts, policy.policy, now)
+            if ask.candidate is not None:
+                trail.candidate = self._would(ask, screening, ask.candidate, now)
             for step in plan.steps:
                 if step.reason is not None:
                     span.add_event(step.step, {"verdict": step.verdict, "reason": step.reason})
             span.set_attribute(names.REASON, plan.reason)
         trail.facts, trail.plan = facts, plan
         return facts, plan
+
+    def _would(
+        self, ask: Ask, screening: Screening, candidate: VersionedPolicy, now: float
+    ) -> dict[str, str]:
+        """What another policy would do, for the ledger."""
+        facts = self.gatherer.facts(ask, screening, candidate.policy, now)
+        plan = decide(facts, candidate.policy, now)
+        first = plan.first
+        return {
+            "policy_version": candidate.version,
+            "target": first.target if first else Target.FALLBACK,
+            "reason": plan.reason,
+        }
 
 
 @contextmanager

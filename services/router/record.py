@@ -81,6 +81,8 @@ def _row(ask: Ask, trail: Trail, policy_version: str, now: float) -> dict[str, A
         "pii_kinds": list(facts.screening.kinds) if facts else [],
         "input_chars": facts.features.input_chars if facts else 0,
         "policy_version": policy_version,
+        "arm": ask.arm or None,
+        "candidate": trail.candidate,
         "prompt_id": prompt_id(ask.request),
         "complexity": trail.plan.score if trail.plan else None,
         **_judged(trail),

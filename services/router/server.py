@@ -16,12 +16,12 @@ from services.router.config import RequestLimits
 from services.router.embed_text import TextVector, conversation
 from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Trail
+from services.router.experiment import Policies
 from services.router.ledger.feedback import FeedbackDesk
 from services.router.minds import Minds
 from services.router.pipeline import Pipeline
-from services.router.policy.config import Policy
 from services.router.policy.plan import Plan
-from services.router.policy_store import PolicyStore
+from services.router.policy_store import VersionedPolicy
 from services.router.record import record_ttft
 from services.router.task import recognize
 from services.router.tenants import RouterAdmission
@@ -45,7 +45,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         self,
         pipeline: Pipeline,
         admission: RouterAdmission,
-        policies: PolicyStore,
+        policies: Policies,
         limits: RequestLimits,
         feedback: FeedbackDesk,
         results: LateResults,
@@ -61,8 +61,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
 
     async def Route(self, request: router_pb2.RouteRequest, context: Any) -> Any:
         """Answers whole: text is held until it is, so that a caller never sees a draft."""
-        policy = self._policies.current
-        ask = self._enter(request, policy.policy, StreamMode.HOLD)
+        ask, policy = self._enter(request, StreamMode.HOLD)
         reply, trail = await self._pipeline.answer(ask, policy, SilentSink())
         current_call().trailers["tandem-decision"] = convert.trailer(reply)
         outcome = convert.outcome(ask, reply, trail, policy.version, time.monotonic())
@@ -77,8 +76,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         self, request: router_pb2.RouteStreamRequest, context: Any
     ) -> None:
         """Answers as a stream."""
-        policy = self._policies.current
-        ask = self._enter(request.request, policy.policy, StreamMode.PROVISIONAL)
+        ask, policy = self._enter(request.request, StreamMode.PROVISIONAL)
         sink = StreamSink(context, ask, policy.version)
         reply, trail = await self._pipeline.answer(ask, policy, sink)
         current_call().trailers["tandem-decision"] = convert.trailer(reply)
@@ -88,8 +86,7 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
 
     async def Decide(self, request: router_pb2.DecideRequest, context: Any) -> Any:
         """Explains; calls no model and records nothing."""
-        policy = self._policies.current
-        ask = self._enter(request.request, policy.policy, StreamMode.HOLD)
+        ask, policy = self._enter(request.request, StreamMode.HOLD)
         facts, plan = self._pipeline.plan(ask, policy, Trail())
         return convert.decide_response(plan, facts, policy.policy, policy.version, time.monotonic())
 
@@ -106,18 +103,24 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
         tenant = self._admission.tenant(current_call().principal.tenant)
         return self._results.get(tenant.name, request.request_id)
 
-    def _enter(self, request: router_pb2.RouteRequest, policy: Policy, loosest: StreamMode) -> Ask:
+    def _enter(
+        self, request: router_pb2.RouteRequest, loosest: StreamMode
+    ) -> tuple[Ask, VersionedPolicy]:
+        """The request, checked, and the policy that it is answered by from here to its record."""
         call = current_call()
         check = check_request(request, self._limits)
         tenant = self._admission.tenant(call.principal.tenant)
+        session_id = _session(request.session_id, call.session_id)
+        chosen = self._policies.choose(tenant.name, session_id or call.request_id)
+        policy = chosen.policy.policy
         vector = TextVector(conversation(request), self._minds.embedder)
         mode = policy.stream_mode.stricter(_MODES[request.stream_mode]).stricter(loosest)
-        return Ask(
+        ask = Ask(
             request=request,
             request_id=call.request_id,
             tenant=tenant,
             channel=request.channel or tenant.default_channel,
-            session_id=_session(request.session_id, call.session_id),
+            session_id=session_id,
             budget=call.budget,
             task_type=recognize(request, policy, self._minds.tasks, vector),
             mode=mode.stricter(tenant.stream_mode or mode),
@@ -125,7 +128,10 @@ class RouterServicer(router_pb2_grpc.RouterServiceServicer):
             free_text=request.output.WhichOneof("form") in (None, "free_text"),
             caller_key=call.principal.key,
             vector=vector,
+            arm=chosen.arm,
+            candidate=chosen.candidate,
         )
+        return ask, chosen.policy
 
 
 @dataclass(slots=True)

@@ -27,8 +27,20 @@ def tandem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tandem]:
     # A last resort is only reached where the edge does not stand in for the cloud.
     policy["on_large_timeout"] = "next_level"
     (folder / "policy.yaml").write_text(yaml.safe_dump(policy), encoding="utf-8")
+    policy["words"]["cloud_keywords"] = ["sky"]
+    policy["trivial"]["max_input_chars"] = 1
+    (folder / "candidate.yaml").write_text(yaml.safe_dump(policy), encoding="utf-8")
     system = Tandem(
-        folder, BURN, router={"TANDEM_ROUTER__POLICY_FILE": str(folder / "policy.yaml")}
+        folder,
+        BURN,
+        cloud={
+            "TANDEM_CLOUD__TIERS__SMALL__RETRY": "none",
+            "TANDEM_CLOUD__TIERS__LARGE__RETRY": "none",
+        },
+        router={
+            "TANDEM_ROUTER__POLICY_FILE": str(folder / "policy.yaml"),
+            "TANDEM_ROUTER__CANDIDATE__POLICY_FILE": str(folder / "candidate.yaml"),
+        },
     )
     yield system
     system.close()
@@ -60,7 +72,7 @@ def test_a_private_request_is_not_run_twice(tandem: Tandem) -> None:
 
 
 def test_a_better_answer_comes_after_a_last_resort(tandem: Tandem) -> None:
-    tandem.upstream.script(*[{"status": 503}] * 4, model="large")
+    tandem.upstream.script({"status": 503}, model="large")
     result = tandem.stream(question("计算三笔分期的实际年化利率"))
     assert result.served[:2] == ("L4", "FALLBACK")
     request_id = result.events[0].decision.request_id
@@ -83,3 +95,13 @@ def test_there_is_no_result_of_what_was_not_asked(tandem: Tandem) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         tandem.stub.GetResult(router_pb2.GetResultRequest(), timeout=9)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_dry_run_records_what_the_candidate_would_do(tandem: Tandem) -> None:
+    result = tandem.stream(question(f"sky? {SAY}"))
+    assert result.served[:2] == ("L0", "EDGE")
+    rows = tandem.wait_rows(result.events[0].decision.request_id)
+    (row,) = [row for row in rows if row["arm"] is None]
+    would = json.loads(row["candidate"])
+    assert (would["target"], would["reason"]) == ("CLOUD_LARGE", "KEYWORD_RULE")
+    assert would["policy_version"] != row["policy_version"]

@@ -66,6 +66,7 @@ class Trail:
         ended: ANSWERED, CANCELLED, DEADLINE or the reason of an error.
         first_text_at: Monotonic seconds at which text was first shown.
         draft: A whole answer that was judged and not served, for L4.
+        candidate: What another policy would have done, in a dry run.
         judgement: Of the last answer that was judged.
         stale: A stored answer that is too old or not quite like, for L4.
     """
@@ -79,6 +80,7 @@ class Trail:
     draft_model_id: str = ""
     judgement: Judgement | None = None
     stale: StaleAnswer | None = None
+    candidate: dict[str, str] | None = None
     ended: str = "ERROR"
     stage_ms: dict[str, float] = field(default_factory=dict)
 
