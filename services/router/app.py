@@ -31,6 +31,7 @@ from services.router.server import RouterServicer
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
+from services.router.state.load import Load
 from services.router.targets.base import ModelTarget
 from services.router.targets.cloud import CloudTarget
 from services.router.targets.edge import EdgeTarget
@@ -87,7 +88,11 @@ class RouterApp:
         detector = StructuredDetector()
         minds = self._minds
         gatherer = Gatherer(
-            self._edge_load, latency, breakers, assessor=Assessor(minds.embedder, minds.complexity)
+            self._edge_load,
+            latency,
+            breakers,
+            assessor=Assessor(minds.embedder, minds.complexity),
+            load=Load(settings.load, time.monotonic),
         )
         executor = Executor(
             models,

@@ -65,6 +65,14 @@ class CacheSettings(Settings):
     """Longest wait for a store; then it is a miss."""
 
 
+class LoadSettings(Settings):
+    """What happens when many calls are under way at once."""
+
+    shed_from: int = Field(default=200, ge=1)
+    """From so many calls on, low-priority channels get a stored or a canned answer."""
+    low_priority_channels: tuple[str, ...] = ()
+
+
 class Candidate(Settings):
     """A second policy that is tried beside the one in force."""
 
@@ -94,6 +102,7 @@ class RouterSettings(Settings):
     thresholds_file: Path | None = Path("config/thresholds.yaml")
     """Judged tasks, bands and calibrations; reloaded together with the policy."""
     candidate: Candidate = Candidate()
+    load: LoadSettings = LoadSettings()
     policy_poll_ms: int = Field(default=1_000, ge=50)
     """Time between two looks at the policy file, which is reloaded while serving."""
     tenants_file: Path = Path("config/tenants.yaml")

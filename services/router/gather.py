@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 
 from services.common.vocabulary import Target
 from services.router.ask import Ask
 from services.router.assess import Assessor
+from services.router.config import LoadSettings
 from services.router.policy.config import Policy
 from services.router.policy.decide import needs_score
 from services.router.policy.facts import MODELS, Facts, Screening
@@ -15,7 +17,9 @@ from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
 from services.router.state.edge_quality import EdgeQuality
+from services.router.state.load import Load
 from services.router.state.sessions import MemorySessions, SessionKey, SessionStore
+from services.router.state.spend import Spend
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
 
@@ -36,6 +40,8 @@ class Gatherer:
     sessions: SessionStore = field(default_factory=MemorySessions)
     assessor: Assessor = field(default_factory=lambda: Assessor(None, None))
     quality: EdgeQuality = field(default_factory=EdgeQuality)
+    load: Load = field(default_factory=lambda: Load(LoadSettings(), time.monotonic))
+    spend: Spend = field(default_factory=lambda: Spend(time.time))
 
     def facts(self, ask: Ask, screening: Screening, policy: Policy, now: float) -> Facts:
         """The facts of `ask` at `now`, monotonic seconds; small models are asked if need be."""
@@ -65,6 +71,8 @@ class Gatherer:
             max_output_tokens=request.max_output_tokens,
             tools=tuple(tool.name for tool in request.tools),
             keep_on_edge=request.privacy_hint == router_pb2.PRIVACY_HINT_KEEP_ON_EDGE,
+            cost_share=self.spend.share(ask.tenant.name, ask.tenant.daily_ceiling_usd),
+            shed=self.load.sheds(ask.channel),
             session=self.sessions.facts(SessionKey(ask.tenant.name, ask.session_id), now),
         )
 

@@ -52,16 +52,10 @@ class Pipeline:
         """Answers one request; leaves exactly one record, whatever happens."""
         trail, look = Trail(), Look()
         try:
-            screening = self._screen(ask, trail)
-            look = await self._look(ask, screening, policy, trail)
-            if look.hit is not None:
-                reply = await serve_hit(*look.hit, ask, sink, trail, self.clock())
-            else:
-                facts, plan = self._decide(ask, screening, policy, trail)
-                await sink.decided(plan)
-                errand = Errand(ask, facts, policy.policy, plan, sink, trail)
-                reply = await self.executor.run(errand)
-                self._remember(ask, plan, reply)
+            with self.gatherer.load.counted(ask.tenant):
+                screening = self._screen(ask, trail)
+                look = await self._look(ask, screening, policy, trail)
+                reply = await self._reply(ask, screening, policy, sink, trail, look)
             trail.reply, trail.ended = reply, "ANSWERED"
             if self.aside is not None:
                 self.aside.after(ask, policy, trail, reply)
@@ -76,7 +70,25 @@ class Pipeline:
         finally:
             if self.cache is not None:
                 self.cache.done(ask, look, trail.reply)
+            self.gatherer.spend.note(ask.tenant.name, trail.usage().cost_micro_usd)
             self.recorder.record(ask, trail, policy.version, self.clock())
+
+    async def _reply(
+        self,
+        ask: Ask,
+        screening: Screening,
+        policy: VersionedPolicy,
+        sink: Sink,
+        trail: Trail,
+        look: Look,
+    ) -> Reply:
+        if look.hit is not None:
+            return await serve_hit(*look.hit, ask, sink, trail, self.clock())
+        facts, plan = self._decide(ask, screening, policy, trail)
+        await sink.decided(plan)
+        reply = await self.executor.run(Errand(ask, facts, policy.policy, plan, sink, trail))
+        self._remember(ask, plan, reply)
+        return reply
 
     def _remember(self, ask: Ask, plan: Plan, reply: Reply) -> None:
         """Binds the session to the target that served, where the decision was free to choose."""

@@ -33,6 +33,11 @@ class Tenant(Settings):
     max_deadline_ms: int = Field(default=120_000, ge=1)
     default_ttft_ms: int = Field(default=800, ge=1)
     default_channel: str = "api"
+    max_calls_per_s: float | None = Field(default=None, gt=0)
+    max_concurrent_calls: int | None = Field(default=None, ge=1)
+    """Of each router process; beyond them calls are refused with a time to wait."""
+    daily_ceiling_usd: float | None = Field(default=None, gt=0)
+    """From the policy's share of it on no large cloud model answers, and beyond it none."""
     samples: bool = False
     """Whether corrected answers may be kept, with personal data replaced."""
     stream_mode: StreamMode | None = None

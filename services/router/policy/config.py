@@ -152,6 +152,8 @@ class Policy(Settings):
     commit_tokens: int = Field(default=120, ge=1)
     cache: CachePolicy = CachePolicy()
     payload: PayloadPolicy = PayloadPolicy()
+    lower_from_cost_share: float = Field(default=0.8, gt=0, le=1)
+    """From this share of a tenant's daily ceiling on the large cloud model is not used."""
     shadow: Shadow = Shadow()
     late: Late = Late()
     thresholds: Thresholds = Thresholds()

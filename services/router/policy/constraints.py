@@ -32,3 +32,20 @@ def tiers(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     if draft.permitted <= facts.permitted:
         return draft.passed("tiers", {"permitted": names})
     return draft.restricted("tiers", facts.permitted, Reason.TIER_LIMIT, {"permitted": names})
+
+
+def load(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Under overload a call of low priority gets no model: the last resort answers at once."""
+    if not facts.shed:
+        return draft.passed("load")
+    shed = draft.restricted("load", frozenset(), Reason.LOAD_SHED)
+    return shed.nominated("load_shed", Target.EDGE, Reason.LOAD_SHED)
+
+
+def cost_ceiling(facts: Facts, policy: Policy, draft: Draft) -> Draft:
+    """Lowers the tier as the tenant's money runs out, and leaves the cloud when it has."""
+    seen = {"value": round(facts.cost_share, 3), "threshold": policy.lower_from_cost_share}
+    if facts.cost_share < policy.lower_from_cost_share:
+        return draft.passed("cost_ceiling", seen)
+    left = EDGE_ONLY if facts.cost_share >= 1.0 else EDGE_ONLY | {Target.CLOUD_SMALL}
+    return draft.restricted("cost_ceiling", left, Reason.COST_CEILING, seen)

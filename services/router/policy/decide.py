@@ -16,8 +16,10 @@ Step = Callable[[Facts, Policy, Draft], Draft]
 
 # The order is the design's, section 4: constraints remove, rules nominate, gates reorder.
 STEPS: tuple[Step, ...] = (
+    constraints.load,
     constraints.privacy,
     constraints.tiers,
+    constraints.cost_ceiling,
     rules.capability,
     rules.hard_rules,
     rules.session,

@@ -133,6 +133,10 @@ class Facts:
     """The caller's cap on the answer; 0 where none was given."""
     tools: tuple[str, ...] = ()
     keep_on_edge: bool = False
+    cost_share: float = 0.0
+    """Share of the tenant's daily ceiling that is spent; 0 without a ceiling."""
+    shed: bool = False
+    """The router is overloaded and this channel has low priority."""
     complexity: ComplexityFacts = ComplexityFacts()
     session: SessionFacts = SessionFacts()
 

@@ -17,6 +17,8 @@ def available(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     Where none is left the chain is tried all the same: its attempts are cheap to refuse.
     """
     target = draft.target
+    if target not in draft.permitted:
+        return draft.passed("available")
     cloud_up = _cloud_up(facts, draft)
     inputs: dict[str, object] = {
         "edge_up": facts.edge.up,
@@ -48,6 +50,8 @@ def available(facts: Facts, policy: Policy, draft: Draft) -> Draft:
 
 def latency(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     """Step 6: the edge while it fits, else the cloud if that fits, else what starts in time."""
+    if draft.target not in draft.permitted:
+        return draft.passed("latency")
     usual = policy.capability(facts.task_type).expected_output_tokens
     tokens = facts.expected_output_tokens(usual)
     usable = draft.remaining_ms - policy.caps.reserve_ms
@@ -68,14 +72,23 @@ def latency(facts: Facts, policy: Policy, draft: Draft) -> Draft:
 def tier_limit(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     """Step 8: a nominated tier that is not permitted is lowered, else raised to one that is."""
     wanted = draft.target or Target.EDGE
-    if wanted in draft.permitted or not draft.permitted:
+    if wanted in draft.permitted:
         return draft.passed("tier_limit")
+    # A tier that tenant and caller permit can only be gone because the money is.
+    lowered = facts.cost_share >= policy.lower_from_cost_share
+    if not draft.permitted:
+        # Nothing is left: the last resort answers, and says why unless a constraint has.
+        spent = lowered and draft.reason not in (Reason.PII_PIN, Reason.LOAD_SHED)
+        return _spent(draft, wanted) if spent else draft.passed("tier_limit")
+    reason = Reason.COST_CEILING if lowered and wanted in facts.permitted else Reason.TIER_LIMIT
     rank = _ORDER.index(wanted)
     lower = [t for t in reversed(_ORDER[:rank]) if t in draft.permitted]
     higher = [t for t in _ORDER[rank:] if t in draft.permitted]
-    return draft.moved(
-        "tier_limit", (lower or higher)[0], Reason.TIER_LIMIT, seen={"wanted": wanted}
-    )
+    return draft.moved("tier_limit", (lower or higher)[0], reason, seen={"wanted": wanted})
+
+
+def _spent(draft: Draft, wanted: Target) -> Draft:
+    return draft.moved("tier_limit", wanted, Reason.COST_CEILING)
 
 
 def _leave_slow_edge(facts: Facts, draft: Draft, usable: float, inputs: dict[str, object]) -> Draft:

@@ -185,8 +185,10 @@ def test_pinned_without_a_permitted_edge_has_no_attempt() -> None:
 def test_evidence_names_every_step_and_holds_no_text() -> None:
     plan = decide(make_facts(), SHIPPED, 0.0)
     assert [step.step for step in plan.steps] == [
+        "load",
         "privacy",
         "tiers",
+        "cost_ceiling",
         "capability",
         "hard_rules",
         "session",

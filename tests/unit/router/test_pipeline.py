@@ -10,10 +10,13 @@ import pytest
 
 from services.common.errors import QueueFull
 from services.router.ask import Ask
+from services.router.config import LoadSettings
 from services.router.execute.executor import Errand
 from services.router.execute.trail import Trail
 from services.router.pipeline import Pipeline
 from services.router.policy_store import VersionedPolicy
+from services.router.state.load import Load
+from services.router.state.spend import Spend
 from tests.fakes.targets import CollectingSink
 from tests.unit.router.builders import SHIPPED, make_facts
 from tests.unit.router.test_executor import make_ask
@@ -45,6 +48,10 @@ class Records:
 
 class Facts:
     """A gatherer of fixed facts."""
+
+    def __init__(self) -> None:
+        self.load = Load(LoadSettings(), lambda: 0.0)
+        self.spend = Spend(lambda: 0.0)
 
     def facts(self, *_: object) -> Any:
         return make_facts()
