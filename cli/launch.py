@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.system import Child, StartFailed, System
+from services.common.embedding.files import DEFAULT_DIR
 from services.common.settings import read_yaml
 
 MODEL = "smollm2-135m-instruct"
@@ -77,7 +78,9 @@ def launch(system: System, options: LaunchOptions, say: Say) -> str:
         "TANDEM_ROUTER__EDGE__ADDRESS": edge_address,
         "TANDEM_ROUTER__CLOUD__ADDRESS": cloud_address,
         "TANDEM_ROUTER__POLICY_FILE": str(options.config_dir / "policy.yaml"),
+        "TANDEM_ROUTER__THRESHOLDS_FILE": str(options.config_dir / "thresholds.yaml"),
         "TANDEM_ROUTER__TENANTS_FILE": str(options.config_dir / "tenants.yaml"),
+        "TANDEM_ROUTER__EMBEDDER_DIR": str(options.models_root / DEFAULT_DIR.name),
     }
     if options.ledger_url:
         links["TANDEM_ROUTER__LEDGER_URL"] = options.ledger_url

@@ -42,6 +42,7 @@ def tandem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tandem]:
     settings = {
         "TANDEM_ROUTER__TENANTS_FILE": str(tenants),
         "TANDEM_ROUTER__CACHE__ENABLED": "true",
+        "TANDEM_ROUTER__EMBEDDER_DIR": str(DEFAULT_DIR),
     }
     system = Tandem(folder, BURN, router=settings)
     yield system

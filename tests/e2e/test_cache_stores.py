@@ -35,6 +35,7 @@ def tandem(
     redis, postgres = stores
     settings = {
         "TANDEM_ROUTER__CACHE__ENABLED": "true",
+        "TANDEM_ROUTER__EMBEDDER_DIR": str(DEFAULT_DIR),
         "TANDEM_ROUTER__CACHE__EXACT_URL": redis.url,
         "TANDEM_ROUTER__CACHE__VECTORS_URL": postgres.url,
         "TANDEM_ROUTER__CACHE__TIMEOUT_MS": "5000",
