@@ -37,7 +37,7 @@ class PolicyFile:
         new = self.file.with_suffix(".new")
         new.write_text(yaml.safe_dump(policy, allow_unicode=True), encoding="utf-8")
         new.replace(self.file)
-        return load_policy(self.file).version
+        return load_policy(self.file, Path("config/thresholds.yaml")).version
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,10 @@ tasks:
       checked: {validate_from: 0.5, second_signal_from: 0.9, accept_from: 0.95}
       doubtful: {validate_from: 0.4, second_signal_from: 0.5, accept_from: 0.76}
       hard_to_please: {validate_from: 0.4, second_signal_from: 0.5, accept_from: 0.99}
-  code:
+  keyword_extraction:
     judged: true
 calibrations:
-- {task: code, model_id: another, prompt_id: "0", signals: [logprob], scores: [0], values: [1]}
+- {task: keyword_extraction, model_id: another, prompt_id: "0", signals: [logprob], scores: [0], values: [1]}
 """
 SAY = "[[say:The sky is blue. It is.]]"
 
@@ -85,7 +85,7 @@ def test_an_answer_that_hedges_escalates(tandem: Tandem) -> None:
 
 
 def test_a_calibration_of_another_model_serves_the_safe_side(tandem: Tandem) -> None:
-    result = tandem.stream(question(f"sort it {SAY}", task_type="code"))
+    result = tandem.stream(question(f"sort it {SAY}", task_type="keyword_extraction"))
     assert result.served[1:] == ("CLOUD_LARGE", "ROUTER_DEGRADED", "QUALITY")
 
 
