@@ -27,7 +27,12 @@ tasks:
   keyword_extraction:
     judged: true
 calibrations:
-- {task: keyword_extraction, model_id: another, prompt_id: "0", signals: [logprob], scores: [0], values: [1]}
+- task: keyword_extraction
+  model_id: another
+  prompt_id: "0"
+  signals: [logprob]
+  scores: [0]
+  values: [1]
 """
 SAY = "[[say:The sky is blue. It is.]]"
 
