@@ -13,6 +13,7 @@ from cli.keys import keys_app
 from cli.ledger import ledger_app
 from cli.models import models_app
 from cli.policy import policy_app
+from cli.replay import replay
 from cli.sweep import sweep_app
 from cli.train import train_app
 from cli.trim import trim_app
@@ -31,6 +32,7 @@ app.command()(decide)
 app.command()(demo)
 app.command()(calibrate)
 app.add_typer(sweep_app, name="sweep")
+app.command()(replay)
 app.add_typer(models_app, name="models")
 app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")
