@@ -31,12 +31,15 @@ _ATTEMPT = pl.Struct(
         "ms": pl.Float64,
         "cost_micro_usd": pl.Float64,
         "model_id": pl.String,
+        "input_tokens": pl.Float64,
+        "output_tokens": pl.Float64,
+        "payload_tokens": pl.List(pl.Float64),
     }
 )
 _SHADOW = pl.Struct({"edge_ok": pl.Boolean, "cloud_ok": pl.Boolean})
 
 
-def scan_ledger(path: Path) -> pl.LazyFrame:
+def scan_ledger(path: Path, *, sessions: bool = True) -> pl.LazyFrame:
     """What `tandem ledger export` has written, as facts.
 
     Columns: `row_id`, `session` (its own for a row without), `day`, `task`, `intent`, `level`,
@@ -45,6 +48,10 @@ def scan_ledger(path: Path) -> pl.LazyFrame:
     `total_ms`, and for each cloud tier `cost_…` and `ms_…`; `edge_right` and `cloud_right`
     where something says so: the verdict on the answer that was served, and `shadow` or
     `cloud_ok` for the other side.
+
+    Args:
+        path: A Parquet file.
+        sessions: Sort by session and add `last`; it is the dearest part.
 
     Raises:
         BadData: Not a whole Parquet file, or a column is missing.
@@ -56,7 +63,8 @@ def scan_ledger(path: Path) -> pl.LazyFrame:
         attempts=pl.col("attempts").str.json_decode(pl.List(_ATTEMPT)),
         shadow=pl.col("shadow").str.json_decode(_SHADOW),
     )
-    return _with_last(parsed.select(*_plain(), *_of_attempts(), *_verdicts()))
+    facts = parsed.select(*_plain(), *_of_attempts(), *_verdicts())
+    return _with_last(facts) if sessions else facts
 
 
 def _plain() -> list[pl.Expr]:
@@ -95,7 +103,26 @@ def _of_attempts() -> list[pl.Expr]:
         tier = _attempt_at(target).struct.field
         found.append(tier("ms").alias(f"ms_{target}"))
         found.append(tier("cost_micro_usd").alias(f"cost_{target}"))
-    return found
+    return found + _tokens()
+
+
+def _tokens() -> list[pl.Expr]:
+    """Of all attempts on a cloud, and of the last one made on the edge.
+
+    `cloud_trim` is what the payload kept of its tokens, 1 where it was not trimmed.
+    """
+    one = pl.element().struct.field
+    clouds = pl.col("attempts").list.eval(pl.element().filter(one("target").is_in(CLOUDS)))
+    edge = _attempt_at("EDGE").struct.field
+    kept, before = (one("payload_tokens").list.get(i, null_on_oob=True) for i in (1, 0))
+    return [
+        *(
+            clouds.list.eval(one(name)).list.sum().alias(f"cloud_{name}")
+            for name in ("input_tokens", "output_tokens", "cost_micro_usd")
+        ),
+        *(edge(name).alias(f"edge_{name}") for name in ("input_tokens", "output_tokens")),
+        clouds.list.eval(kept / before).list.last().fill_null(1.0).alias("cloud_trim"),
+    ]
 
 
 def _attempt_at(target: str) -> pl.Expr:
