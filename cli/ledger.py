@@ -85,6 +85,12 @@ def export(
     typer.echo(f"{file}: {count} rows")
 
 
+def export_to(file: Path, url: str) -> None:
+    """All rows of a store as Parquet, for the analysts' commands."""
+    with _store(url, _CONFIG) as store:
+        write_parquet(file, _pages(store, LedgerQuery(limit=_PAGE, newest=False)))
+
+
 def _pages(store: SqlLedgerStore, first: LedgerQuery) -> Iterator[list[dict[str, Any]]]:
     """All rows, a page at a time, so that memory stays small."""
     after = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from cli.ask import ask
+from cli.calibrate import calibrate
+from cli.cost import cost
 from cli.decide import decide
 from cli.demo import demo
 from cli.evaluate import evaluate_app
@@ -12,6 +14,9 @@ from cli.keys import keys_app
 from cli.ledger import ledger_app
 from cli.models import models_app
 from cli.policy import policy_app
+from cli.replay import replay
+from cli.report import report
+from cli.sweep import sweep_app
 from cli.train import train_app
 from cli.trim import trim_app
 from cli.up import up
@@ -27,6 +32,11 @@ app.command()(up)
 app.command()(ask)
 app.command()(decide)
 app.command()(demo)
+app.command()(calibrate)
+app.add_typer(sweep_app, name="sweep")
+app.command()(replay)
+app.command()(cost)
+app.command()(report)
 app.add_typer(models_app, name="models")
 app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")

@@ -42,6 +42,19 @@ class Row:
             raise BadData(f"{self.where}: `{column}` must be a {kind.__name__}")
         return value
 
+    def number(self, column: str) -> float:
+        """A number, whole or not.
+
+        Raises:
+            BadData: It is missing or something else.
+        """
+        value = self.values.get(column)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if column not in self.values:
+            raise BadData(f"{self.where}: the column `{column}` is missing")
+        raise BadData(f"{self.where}: `{column}` must be a number")
+
     def truth(self, column: str) -> bool:
         """A verdict: true or false, 1 or 0.
 

@@ -149,9 +149,13 @@ def _calibrator(scores: Floats, right: Floats) -> Calibrator:
     return isotonic(scores, right)
 
 
-def isotonic(scores: Floats, right: Floats) -> Isotonic:
-    """The never-falling map of least squared error through the rows."""
-    model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(scores, right)
+def isotonic(scores: Floats, right: Floats, rows: Floats | None = None) -> Isotonic:
+    """The never-falling map of least squared error through the rows.
+
+    With `rows`, so many of them stand at each score and `right` is their mean.
+    """
+    model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    model.fit(scores, right, sample_weight=rows)
     kept = np.r_[True, np.diff(model.X_thresholds_) > 0]
     return Isotonic(
         tuple(map(float, model.X_thresholds_[kept])), tuple(map(float, model.y_thresholds_[kept]))

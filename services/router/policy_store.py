@@ -19,11 +19,11 @@ from pathlib import Path
 import structlog
 from opentelemetry import metrics
 
+from services.common.confidence.thresholds import Thresholds
 from services.common.errors import ConfigInvalid
 from services.common.settings import read_yaml, validate
 from services.common.telemetry import names
 from services.router.policy.config import Policy
-from services.router.policy.thresholds import Thresholds
 
 _log = structlog.get_logger()
 _reloads = metrics.get_meter("tandem.router").create_counter(

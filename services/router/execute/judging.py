@@ -12,12 +12,12 @@ import structlog
 
 from services.common.confidence.likeness import likeness
 from services.common.confidence.signals import Signal, logprob_signal
+from services.common.confidence.thresholds import Thresholds
 from services.common.errors import TandemError
 from services.common.vocabulary import Reason, Target
 from services.router.ask import Ask
 from services.router.policy.judge import Answered, Judgement, Subject, hedges, judge
 from services.router.policy.plan import Plan
-from services.router.policy.thresholds import Thresholds
 from services.router.targets.base import Done, Job
 from tandem.router.v1 import router_pb2
 

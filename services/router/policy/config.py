@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from services.common.confidence.thresholds import Thresholds
 from services.common.settings import Settings
 from services.common.vocabulary import StreamMode
 from services.router.policy.after_reply import Late, Shadow
 from services.router.policy.cache import CachePolicy
 from services.router.policy.payload import PayloadPolicy
-from services.router.policy.thresholds import Thresholds
 
 Support = Literal["yes", "no", "partial"]
 PinnedInDoubt = Literal["ask_back", "draft"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.common.confidence.signals import Signal, combine
+from services.common.confidence.thresholds import Band, Bands, Thresholds
 from services.common.vocabulary import Reason
-from services.router.policy.thresholds import Band, Bands, Thresholds
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from services.common.confidence.likeness import likeness
 from services.common.confidence.signals import Signal, combine, logprob_signal
+from services.common.confidence.thresholds import Band, Bands, Calibration, TaskJudging, Thresholds
 from services.common.vocabulary import Reason
 from services.router.execute.judging import prompt_id
 from services.router.policy.judge import Answered, Judgement, Subject, hedges, judge
-from services.router.policy.thresholds import Band, Bands, Calibration, TaskJudging, Thresholds
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
 

@@ -1,0 +1,1 @@
+"""Judged rows: edge answers with a score and the verdict on them."""

@@ -1,0 +1,1 @@
+"""Recorded traffic through another policy, without calling a model."""

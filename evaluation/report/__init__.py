@@ -1,0 +1,1 @@
+"""One page for people: what was routed, what it cost, what the curves say."""

@@ -1,0 +1,1 @@
+"""Sweeps thresholds over judged rows, and chooses one with a stated confidence."""
