@@ -15,6 +15,7 @@ SPAN_ATTEMPT = "tandem.attempt"
 SPAN_EDGE_QUEUE = "tandem.edge.queue"
 SPAN_EDGE_PREFILL = "tandem.edge.prefill"
 SPAN_EDGE_DECODE = "tandem.edge.decode"
+SPAN_LIMIT = "tandem.proxy.limit"
 SPAN_REDACT = "tandem.proxy.redact"
 SPAN_UPSTREAM = "tandem.proxy.upstream"
 
