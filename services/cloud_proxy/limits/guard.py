@@ -91,7 +91,7 @@ class Guard:
             raise LimitsUnavailable(message, retry_after_ms=_STORE_RETRY_MS) from exc
         call.trailers.update(trailers(decision.remaining))
         if isinstance(decision, Refused):
-            self._refused.add(1, {"limit": decision.which.value})
+            self._refused.add(1, {names.LIMIT: decision.which.value})
             raise refusal(decision)
         return Reservation(tenant, tuple(limits), want.id)
 
