@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms bench-edge embedder defaults clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge embedder defaults clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,12 @@ test: models ## Set everything up and run all tests
 
 test-unit: $(STAMP) ## Unit tests only: no port, no model
 	@python -m pytest tests/unit
+
+jaeger: $(STAMP) ## Build the Jaeger that tests read traces back from; needs Go, takes minutes once
+	@nice -n 10 python -m tests.tools.jaeger_server
+
+test-jaeger: models jaeger ## Traces of three processes, read back from a real Jaeger
+	@python -m pytest tests/e2e/test_jaeger.py
 
 check: $(STAMP) ## Formatting, lint, types, walls, protos, generated code
 	@ruff format --check .

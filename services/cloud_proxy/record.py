@@ -95,6 +95,15 @@ class Recorder:
         self._cost = meter.create_counter(
             names.UPSTREAM_COST, unit="{micro_usd}", description="Money spent at providers"
         )
+        self._ttft = meter.create_histogram(
+            names.UPSTREAM_TTFT, unit="ms", description="Receipt by the proxy to the first token"
+        )
+        self._tpot = meter.create_histogram(
+            names.UPSTREAM_TPOT,
+            unit="ms",
+            description="Time from one token of an answer to the next, its mean",
+            explicit_bucket_boundaries_advisory=names.TPOT_BUCKETS_MS,
+        )
 
     def tried(self, facts: TierFacts, outcome: str) -> None:
         """Counts one try; `outcome` is `OK`, `CANCELLED` or an error's reason."""
@@ -121,6 +130,7 @@ class Recorder:
 
     def _end(self, call: Call, facts: TierFacts, progress: Progress, outcome: str) -> None:
         self._cost.add(progress.cost_micro_usd, _labels(facts))
+        self._pace(call, facts, progress)
         _log.info(
             "upstream_call",
             tenant=call.principal.tenant,
@@ -139,6 +149,14 @@ class Recorder:
             possibly_micro_usd=progress.doubtful_micro_usd,
         )
 
+    def _pace(self, call: Call, facts: TierFacts, progress: Progress) -> None:
+        if progress.first_token_at is None:
+            return
+        self._ttft.record(call.budget.spent_ms(progress.first_token_at), _labels(facts))
+        if progress.tokens.output > 1:
+            decode_ms = (time.monotonic() - progress.first_token_at) * 1000.0
+            self._tpot.record(decode_ms / (progress.tokens.output - 1), _labels(facts))
+
 
 def ttft_ms(call: Call, progress: Progress) -> float:
     """Milliseconds from receipt to the first token; 0 where none came."""
@@ -149,7 +167,7 @@ def ttft_ms(call: Call, progress: Progress) -> float:
 
 def _labels(facts: TierFacts) -> dict[str, str | bool]:
     return {
-        "tier": facts.tier.value,
+        names.TIER: facts.tier.value,
         names.GEN_AI_PROVIDER: facts.provider,
         names.STANDIN: facts.standin,
     }

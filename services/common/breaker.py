@@ -19,6 +19,10 @@ from pydantic import Field
 
 from services.common.settings import Settings
 
+STATE_CLOSED = pybreaker.STATE_CLOSED
+# For gauges: the higher, the less comes through.
+STATE_CODES = {STATE_CLOSED: 0, pybreaker.STATE_HALF_OPEN: 1, pybreaker.STATE_OPEN: 2}
+
 OnChange = Callable[[str, str], None]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.common.errors import ConfigInvalid
 
@@ -29,8 +29,11 @@ class TelemetrySettings(Settings):
 
     otlp_endpoint: str = ""
     """host:port of an OTLP/gRPC receiver; empty: nothing is exported."""
-    trace_ratio: float = 1.0
+    trace_ratio: float = Field(default=1.0, ge=0, le=1)
     """Share of root calls that are traced; children follow their parent."""
+    metrics_listen: str = ""
+    """host:port in plain HTTP with /metrics for Prometheus, /livez and /readyz; loopback unless
+    told otherwise, port 0 takes a free one; empty: none."""
     log_level: str = "info"
     log_format: str = "auto"
     """json, console, or auto: console on a terminal, else json."""

@@ -19,6 +19,7 @@ from services.edge_worker.classify import ClassifyPipeline
 from services.edge_worker.config import EdgeSettings, EmbedSettings, LaneSettings, RuntimeSettings
 from services.edge_worker.embed.batcher import EmbedBatcher
 from services.edge_worker.engine import Engine, Hooks
+from services.edge_worker.gauges import watch_lanes
 from services.edge_worker.model import LoadedModel
 from services.edge_worker.pipeline import GeneratePipeline
 from services.edge_worker.record import Recorder
@@ -97,6 +98,7 @@ class EdgeApp:
         )
         self._engine = engine
         await engine.start()
+        watch_lanes(engine, info.kv_bytes_per_token)
         self._generate = generate = GeneratePipeline(
             model, engine, lanes, self._settings.limits, self._settings.stream, recorder
         )

@@ -72,13 +72,22 @@ class Recorder:
         self._info = info
         self._tracer = trace.get_tracer("tandem.edge")
         self._requests = meter.create_counter(
-            names.REQUESTS, unit="{request}", description="Requests by lane and outcome"
+            names.EDGE_REQUESTS, unit="{request}", description="Requests by lane and outcome"
         )
         self._rows = meter.create_histogram(
-            names.EDGE_STEP_ROWS, unit="{row}", description="Rows of a decode step"
+            names.EDGE_STEP_ROWS,
+            unit="{row}",
+            description="Rows of a decode step",
+            explicit_bucket_boundaries_advisory=names.ROWS_BUCKETS,
         )
         self._ttft = meter.create_histogram(
             names.EDGE_TTFT, unit="ms", description="Receipt to first token"
+        )
+        self._tpot = meter.create_histogram(
+            names.EDGE_TPOT,
+            unit="ms",
+            description="Time from one token of an answer to the next, its mean",
+            explicit_bucket_boundaries_advisory=names.TPOT_BUCKETS_MS,
         )
         self._tokens = meter.create_histogram(
             names.EDGE_TOKENS, unit="{token}", description="Tokens of prompts and answers"
@@ -106,7 +115,7 @@ class Recorder:
     def record(self, request: Generation, ticket: TicketFacts, job: Job, outcome: Outcome) -> None:
         """One request, when it has ended in any way."""
         now = time.monotonic()
-        self._measure(ticket, job, outcome)
+        self._measure(ticket, job, outcome, now)
         self._trace(ticket, job, now)
         self._annotate(request, ticket, job, outcome)
         _log.info(
@@ -122,14 +131,17 @@ class Recorder:
             total_ms=_ms(ticket.received_at, now),
         )
 
-    def _measure(self, ticket: TicketFacts, job: Job, outcome: Outcome) -> None:
+    def _measure(self, ticket: TicketFacts, job: Job, outcome: Outcome, now: float) -> None:
         lane = {names.LANE: ticket.lane.value}
         self._requests.add(1, {**lane, names.OUTCOME: outcome.name})
         if job.first_token_at is not None:
             self._ttft.record((job.first_token_at - ticket.received_at) * 1000.0, lane)
+            if job.output_tokens > 1 and outcome.finished is not None:
+                decode_ms = (now - job.first_token_at) * 1000.0
+                self._tpot.record(decode_ms / (job.output_tokens - 1), lane)
         if job.started_at is not None:
-            self._tokens.record(ticket.input_tokens, {**lane, "gen_ai.token.type": "input"})
-            self._tokens.record(job.output_tokens, {**lane, "gen_ai.token.type": "output"})
+            self._tokens.record(ticket.input_tokens, {**lane, names.TOKEN_TYPE: "input"})
+            self._tokens.record(job.output_tokens, {**lane, names.TOKEN_TYPE: "output"})
 
     def _trace(self, ticket: TicketFacts, job: Job, now: float) -> None:
         started, first = job.started_at, job.first_token_at

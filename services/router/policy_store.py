@@ -87,6 +87,8 @@ class PolicyStore:
 
     def start(self) -> None:
         """Begins to follow, on the running loop."""
+        # A series that begins at one has no increase: the first refusal would alarm nobody.
+        _reloads.add(0, {names.OUTCOME: "REFUSED"})
         self._task = asyncio.create_task(self._follow(), name="policy")
 
     async def stop(self) -> None:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 
 from services.common.telemetry import names
 from services.router.ask import Ask
 from services.router.execute.judging import prompt_id
 from services.router.execute.trail import AttemptRecord, Reply, Trail
 from services.router.ledger.entry import Ledger
+from services.router.measure import Measure
 
 _log = structlog.get_logger()
-_meter = metrics.get_meter("tandem.router")
-_requests = _meter.create_counter(names.REQUESTS, description="Requests by how they ended")
-_attempts = _meter.create_counter(names.ATTEMPTS, description="Attempts by level and outcome")
-_overrun = _meter.create_histogram(
-    names.DEADLINE_OVERRUN, unit="ms", description="Time past the deadline, 0 where kept"
-)
-_agreement = _meter.create_histogram(
-    names.SHADOW_AGREEMENT, description="How far edge and cloud agree in shadow runs, 0 to 1"
-)
-_ttft = _meter.create_histogram(names.TTFT, unit="ms", description="Time to the first shown text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +25,13 @@ class Recorder:
     """Writes the record of a request; called exactly once, whatever happened."""
 
     ledger: Ledger
+    measure: Measure = field(default_factory=Measure)
 
     def record(self, ask: Ask, trail: Trail, policy_version: str, now: float) -> None:
         """Never awaits, so that a cancelled call is recorded like any other."""
         row = _row(ask, trail, policy_version, now)
         self.ledger.append(row)
-        _count(trail)
-        overrun_ms = (now - ask.budget.expires_at) * 1000.0
-        _overrun.record(max(0.0, overrun_ms))
+        self.measure.request(ask, trail, now)
         _describe_span(trail, policy_version)
         _log.info(
             "request",
@@ -62,7 +52,7 @@ class Recorder:
         row = _row(ask, trail, version, now)
         self.ledger.append({**row, "arm": arm, "shadow": shadow or None})
         if shadow:
-            _agreement.record(shadow["agreement"], {names.TASK_TYPE: ask.task_type})
+            self.measure.shadow(ask.task_type, shadow["agreement"])
 
 
 def _row(ask: Ask, trail: Trail, policy_version: str, now: float) -> dict[str, Any]:
@@ -149,29 +139,6 @@ def _attempt(record: AttemptRecord) -> dict[str, Any]:
     }
 
 
-def _count(trail: Trail) -> None:
-    reply = trail.reply
-    _requests.add(
-        1,
-        {
-            names.OUTCOME: trail.ended,
-            names.LEVEL: reply.level if reply else "",
-            names.TARGET: reply.target if reply else "",
-            names.REASON: reply.reason if reply else "",
-            names.FALLBACK_TYPE: reply.fallback_type if reply else "",
-        },
-    )
-    for record in trail.attempts:
-        _attempts.add(
-            1,
-            {
-                names.LEVEL: record.level,
-                names.TARGET: record.target,
-                names.OUTCOME: record.outcome,
-            },
-        )
-
-
 def _describe_span(trail: Trail, policy_version: str) -> None:
     span = trace.get_current_span()
     span.set_attribute(names.POLICY_VERSION, policy_version)
@@ -198,8 +165,3 @@ def _hash(tenant: str, session_id: str) -> str:
 
 def _since(ask: Ask, at: float | None) -> float | None:
     return None if at is None else round(ask.budget.spent_ms(at), 1)
-
-
-def record_ttft(ask: Ask, at: float) -> None:
-    """Records when the first text was shown."""
-    _ttft.record(ask.budget.spent_ms(at))

@@ -18,11 +18,11 @@ from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Trail
 from services.router.experiment import Policies
 from services.router.ledger.feedback import FeedbackDesk
+from services.router.measure import first_text
 from services.router.minds import Minds
 from services.router.pipeline import Pipeline
 from services.router.policy.plan import Plan
 from services.router.policy_store import VersionedPolicy
-from services.router.record import record_ttft
 from services.router.task import recognize
 from services.router.tenants import RouterAdmission
 from services.router.validate import check_request
@@ -155,7 +155,7 @@ class StreamSink:
         """See `Sink`."""
         if not self._shown:
             self._shown = True
-            record_ttft(self.ask, time.monotonic())
+            first_text(self.ask, target, time.monotonic())
         state = (
             router_pb2.CHUNK_STATE_COMMITTED if committed else router_pb2.CHUNK_STATE_PROVISIONAL
         )

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from opentelemetry import metrics
+from opentelemetry import metrics, trace
 
 from services.cloud_proxy.limits.book import LimitBook
 from services.cloud_proxy.limits.store import LimitStore, Reservation, StoreDown
@@ -19,6 +19,7 @@ from services.common.errors import BudgetSpent, LimitsUnavailable, RateLimited
 from services.common.rpc.call import Call
 from services.common.telemetry import names
 
+_tracer = trace.get_tracer("tandem.cloud")
 # A live call always settles before its lease ends; only a dead proxy's ends by itself.
 _LEASE_MARGIN_MS = 30_000
 _STORE_RETRY_MS = 1_000
@@ -64,7 +65,8 @@ class Guard:
         if not limits:
             yield
             return
-        reservation = await self._reserve(call, limits, _most(worst, offers))
+        with _tracer.start_as_current_span(names.SPAN_LIMIT, record_exception=False):
+            reservation = await self._reserve(call, limits, _most(worst, offers))
         try:
             yield
         finally:
@@ -89,7 +91,7 @@ class Guard:
             raise LimitsUnavailable(message, retry_after_ms=_STORE_RETRY_MS) from exc
         call.trailers.update(trailers(decision.remaining))
         if isinstance(decision, Refused):
-            self._refused.add(1, {"limit": decision.which.value})
+            self._refused.add(1, {names.LIMIT: decision.which.value})
             raise refusal(decision)
         return Reservation(tenant, tuple(limits), want.id)
 

@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection
 from services.common.errors import ConfigInvalid, TandemError
 from services.common.rpc.entrance import Admission, Entrance
 from services.common.rpc.outward import server_options
+from services.common.rpc.plain import PlainPort
 from services.common.rpc.readiness import SERVING, Readiness
 from services.common.rpc.tls import server_credentials
 from services.common.settings import ServerSettings, TelemetrySettings
@@ -62,7 +63,7 @@ def run_service(
     started = start_telemetry(name, telemetry)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(make_app(), server))
+            runner.run(_serve(make_app(), server, telemetry.metrics_listen))
         return 0
     except TandemError as error:
         _log.error("start_failed", reason=error.reason, error=error.message)
@@ -71,7 +72,7 @@ def run_service(
         started.close()
 
 
-async def _serve(app: App, settings: ServerSettings) -> None:
+async def _serve(app: App, settings: ServerSettings, metrics_listen: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,13 +93,15 @@ async def _serve(app: App, settings: ServerSettings) -> None:
     await health.set("liveness", SERVING)
     await readiness.set(False)
     port = _bind(server, settings)
+    plain = PlainPort(lambda: readiness.ready)
+    plain_address = await plain.open(metrics_listen) if metrics_listen else ""
     await server.start()
     lag = LoopLag()
     lag.start()
     try:
         if await _unless_stopped(app.start(readiness), stop):
             await readiness.set(True)
-            _announce(app.name, settings.listen, port)
+            _announce(app.name, settings.listen, port, plain_address)
             await stop.wait()
     finally:
         _log.info("draining", drain_ms=settings.drain_ms)
@@ -107,6 +110,7 @@ async def _serve(app: App, settings: ServerSettings) -> None:
         await server.stop(settings.drain_ms / 1000.0)
         await app.stop()
         await lag.stop()
+        await plain.close()
         _log.info("stopped", worst_loop_lag_ms=round(lag.worst_ms, 1))
 
 
@@ -137,13 +141,14 @@ def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
     return port
 
 
-def _announce(name: str, listen: str, port: int) -> None:
+def _announce(name: str, listen: str, port: int, plain_address: str) -> None:
     host = listen.rpartition(":")[0]
-    _log.info("ready", address=f"{host}:{port}", pid=os.getpid())
+    told = {"address": f"{host}:{port}", "metrics_address": plain_address}
+    _log.info("ready", **told, pid=os.getpid())
     target = os.environ.get(READY_FILE_ENV)
     if target:
         partial = Path(target).with_suffix(".partial")
-        partial.write_text(json.dumps({"name": name, "address": f"{host}:{port}"}))
+        partial.write_text(json.dumps({"name": name, **told}))
         partial.replace(target)
 
 

@@ -19,6 +19,7 @@ class Readiness:
     Attributes:
         draining: Set when the process begins to stop. Streams that would never end by
             themselves end on it, so that they do not hold the drain up.
+        ready: What health was last told.
     """
 
     def __init__(self, health: HealthServicer, service_names: Sequence[str]) -> None:
@@ -26,10 +27,12 @@ class Readiness:
         self._names = ("", "readiness", *service_names)
         self._pending: asyncio.Task[None] | None = None
         self.draining = asyncio.Event()
+        self.ready = False
 
     async def set(self, ready: bool) -> None:
         """Tells health; once draining has begun the answer stays no."""
-        status = SERVING if ready and not self.draining.is_set() else NOT_SERVING
+        self.ready = ready and not self.draining.is_set()
+        status = SERVING if self.ready else NOT_SERVING
         for name in self._names:
             await self._health.set(name, status)
 

@@ -12,8 +12,9 @@ import structlog
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -60,24 +61,38 @@ def start_telemetry(service: str, settings: TelemetrySettings) -> Telemetry:
     spans cost next to nothing.
     """
     configure_logs(service, settings)
-    if not settings.otlp_endpoint:
-        return Telemetry(None, None)
     resource = Resource.create({"service.name": service, "service.namespace": "tandem"})
-    tracer_provider = TracerProvider(
+    return Telemetry(_start_traces(settings, resource), _start_metrics(settings, resource))
+
+
+def _start_traces(settings: TelemetrySettings, resource: Resource) -> TracerProvider | None:
+    if not settings.otlp_endpoint:
+        return None
+    provider = TracerProvider(
         sampler=ParentBased(TraceIdRatioBased(settings.trace_ratio)),
         resource=resource,
         shutdown_on_exit=False,
     )
     exporter = OTLPSpanExporter(endpoint=settings.otlp_endpoint, insecure=True)
-    tracer_provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
-    trace.set_tracer_provider(tracer_provider)
-    reader = PeriodicExportingMetricReader(
-        OTLPMetricExporter(endpoint=settings.otlp_endpoint, insecure=True),
-        export_interval_millis=10_000,
-    )
-    meter_provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
-    metrics.set_meter_provider(meter_provider)
-    return Telemetry(tracer_provider, meter_provider)
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+def _start_metrics(settings: TelemetrySettings, resource: Resource) -> MeterProvider | None:
+    """Pushed by OTLP, kept for Prometheus to fetch, or both (docs/adr/0015-metrics.md)."""
+    readers: list[MetricReader] = []
+    if settings.otlp_endpoint:
+        exporter = OTLPMetricExporter(endpoint=settings.otlp_endpoint, insecure=True)
+        readers.append(PeriodicExportingMetricReader(exporter, export_interval_millis=10_000))
+    if settings.metrics_listen:
+        # Scopes are our module names: every series would carry one label more for nothing.
+        readers.append(PrometheusMetricReader(scope_info_enabled=False))
+    if not readers:
+        return None
+    provider = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    metrics.set_meter_provider(provider)
+    return provider
 
 
 def configure_logs(service: str, settings: TelemetrySettings) -> None:

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
+from opentelemetry import metrics
 
 from services.common.errors import InvalidField, NotFound
 from services.common.pii.span import PiiDetector
+from services.common.telemetry import names
 from services.router.ledger.entry import Verdict
 from services.router.tenants import Tenant
 from tandem.router.v1 import router_pb2
 
 _log = structlog.get_logger()
+_verdicts = metrics.get_meter("tandem.router").create_counter(
+    names.VERDICTS, description="Verdicts of callers that were kept"
+)
 _MAX_ID_CHARS = 128
 _VERDICTS = {
     router_pb2.VERDICT_GOOD: "GOOD",
@@ -69,6 +74,7 @@ class FeedbackDesk:
             await self.cache.forget(tenant.name, request.request_id)
         text = self._sample(request.corrected_text) if tenant.samples else ""
         await self.keeper.save(Verdict(tenant.name, request.request_id, time.time(), verdict, text))
+        _verdicts.add(1, {names.VERDICT: verdict})
 
     def _sample(self, text: str) -> str:
         """The text with each find replaced by its kind; nothing where the detector fails."""

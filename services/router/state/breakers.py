@@ -8,14 +8,18 @@ from functools import partial
 import structlog
 from opentelemetry import metrics
 
-from services.common.breaker import Breaker, Permit
+from services.common.breaker import STATE_CLOSED, STATE_CODES, Breaker, Permit
 from services.common.telemetry import names
 from services.common.vocabulary import Target
 from services.router.config import RouterBreakers
 
 _log = structlog.get_logger()
-_changes = metrics.get_meter("tandem.router").create_counter(
+_meter = metrics.get_meter("tandem.router")
+_changes = _meter.create_counter(
     names.BREAKER_CHANGES, description="Changes of a breaker's state, by target and new state"
+)
+_state = _meter.create_gauge(
+    names.BREAKER_IS, description="0 closed, 1 half open, 2 open, by target"
 )
 
 
@@ -32,6 +36,8 @@ class Breakers:
             target: Breaker(target, each, partial(_changed, target))
             for target, each in by_target.items()
         }
+        for target in self._breakers:
+            _state.set(STATE_CODES[STATE_CLOSED], {names.TARGET: target})
 
     def open(self, target: Target, now: float) -> bool:
         """True where a call would be refused now."""
@@ -45,3 +51,4 @@ class Breakers:
 def _changed(target: Target, old: str, new: str) -> None:
     _log.warning("breaker", target=target, before=old, now=new)
     _changes.add(1, {names.TARGET: target, names.BREAKER_STATE: new})
+    _state.set(STATE_CODES[new], {names.TARGET: target})

@@ -164,7 +164,7 @@ async def test_changes_are_logged_and_counted(monkeypatch: pytest.MonkeyPatch) -
     assert data is not None
     (point,) = data.resource_metrics[0].scope_metrics[0].metrics[0].data.data_points
     assert point.attributes == {
-        "tier": "small",
+        names.TIER: "small",
         names.GEN_AI_PROVIDER: "a",
         names.BREAKER_STATE: "open",
     }

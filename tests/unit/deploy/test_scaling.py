@@ -10,8 +10,6 @@ from services.common.telemetry import names
 from tests.unit.deploy.rendered import NAMES, autoscalers, deployments, environment, of_kind
 
 SHARE_STATE = ("tandem-router", "tandem-cloud")
-# Metrics that no service serves yet; docs/deploy.md says so.
-COMING = {"tandem.edge.queue.depth"}
 
 
 @pytest.mark.parametrize("target", NAMES)
@@ -58,7 +56,7 @@ def test_autoscalers_follow_metrics_that_exist(target: str) -> None:
         for name, value in vars(names).items()
         if isinstance(value, str) and not name.startswith(("_", "SPAN_"))
     }
-    known = {value.replace(".", "_") for value in served | COMING}
+    known = {value.replace(".", "_") for value in served}
     for manifest in of_kind(target, "HorizontalPodAutoscaler").values():
         for metric in manifest["spec"]["metrics"]:
             assert metric["type"] == "Resource" or metric["pods"]["metric"]["name"] in known
@@ -69,9 +67,10 @@ def test_autoscalers_follow_metrics_that_exist(target: str) -> None:
                 assert query.removeprefix("sum(").removesuffix(")") in known
 
 
-def test_what_is_coming_has_not_come() -> None:
-    """When it has, take it out of COMING, docs/deploy.md and the component's comment."""
-    assert not COMING & {value for value in vars(names).values() if isinstance(value, str)}
+def test_what_prod_scales_by_is_served_there() -> None:
+    (_, *more) = of_kind("prod", "HorizontalPodAutoscaler")["tandem-edge"]["spec"]["metrics"]
+    assert [metric["pods"]["metric"]["name"] for metric in more] == ["tandem_edge_queue_depth"]
+    assert environment("prod", "edge")["TANDEM_EDGE__TELEMETRY__METRICS_LISTEN"] == "0.0.0.0:9464"
 
 
 @pytest.mark.parametrize("target", NAMES)
