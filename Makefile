@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge embedder defaults clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge embedder defaults clean simulate
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,9 @@ bench-forms: models ## Count how many schema answers of the real model parse and
 
 bench-edge: models ## Measure the edge engine beside llama.cpp, and its two lanes under a flood
 	@python -m benchmarks.edge
+
+simulate: $(STAMP) ## Send a million requests through scheduler and router in virtual time
+	@python -m tests.simulation
 
 embedder: $(STAMP) ## Build the sentence embedder
 	@python -m services.common.embedding.kit

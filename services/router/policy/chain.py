@@ -19,7 +19,11 @@ def attempts_for(facts: Facts, policy: Policy, draft: Draft) -> tuple[PlannedAtt
     if draft.target is Target.EDGE:
         chain = [*_edge_first(facts, policy, draft), *_cloud(policy, draft, Target.CLOUD_SMALL)]
     else:
-        chain = [*_cloud(policy, draft, draft.target), *_quick_edge(policy, draft)]
+        chain = [
+            *_cloud(policy, draft, draft.target),
+            *_quick_edge(policy, draft),
+            *_small_after_large(policy, draft),
+        ]
     return tuple(attempt for attempt in chain if attempt.target in draft.permitted)
 
 
@@ -58,5 +62,24 @@ def _quick_edge(policy: Policy, draft: Draft) -> list[PlannedAttempt]:
     return [
         PlannedAttempt(
             Level.L0, Target.EDGE, Reason.UPSTREAM_FAILED, policy.caps.l0, _AFTER_FAILURE
+        )
+    ]
+
+
+def _small_after_large(policy: Policy, draft: Draft) -> list[PlannedAttempt]:
+    """The tier that is left once the large model and the quick edge fell short.
+
+    Without it a dead edge, or one that the large model's long estimate led to, would end in
+    the last resort while the small model is well.
+    """
+    if draft.target is not Target.CLOUD_LARGE or policy.on_large_timeout != "quick_edge":
+        return []
+    return [
+        PlannedAttempt(
+            Level.L2,
+            Target.CLOUD_SMALL,
+            Reason.UPSTREAM_FAILED,
+            policy.caps.l2,
+            _AFTER_FAILURE,
         )
     ]

@@ -171,6 +171,9 @@ def test_decision_table(name: str) -> None:
         # The edge stays out of the chain behind a cloud-first plan only if it is not permitted;
         # the quick edge attempt is part of the chain and skipped when its turn comes.
         targets = [*targets, E]
+    if targets[0] is L and S in facts.permitted:
+        # The small model is what is left where the large one and the quick edge fell short.
+        targets = [*targets, S]
     plan = decide(facts, SHIPPED, 0.0)
     assert plan.reason is reason
     assert plan.fallback_type is fallback_type
@@ -284,16 +287,23 @@ def test_a_pinned_request_never_has_a_cloud_attempt(
 
 
 @given(facts=any_facts, policy=policies, now=st.floats(0, 10))
-def test_levels_rise_save_one_quick_edge(facts: Facts, policy: Policy, now: float) -> None:
+def test_levels_rise_save_behind_a_cloud_first_plan(
+    facts: Facts, policy: Policy, now: float
+) -> None:
     attempts = decide(facts, policy, now).attempts
+    levels = [attempt.level for attempt in attempts]
     order = list(Level)
-    ranks = [order.index(attempt.level) for attempt in attempts]
-    falls = [i for i in range(1, len(ranks)) if ranks[i] <= ranks[i - 1]]
-    assert falls in ([], [len(ranks) - 1])
-    if falls:
-        assert attempts[-1].level is Level.L0
-        assert attempts[0].target is not E
+    ranks = [order.index(level) for level in levels]
+    if any(ranks[i] <= ranks[i - 1] for i in range(1, len(ranks))):
         assert policy.on_large_timeout == "quick_edge"
+        assert levels in (
+            [Level.L3, Level.L0],
+            [Level.L3, Level.L0, Level.L2],
+            [Level.L3, Level.L2],
+            [Level.L2, Level.L3, Level.L0],
+            [Level.L2, Level.L0],
+        )
+    assert len({attempt.target for attempt in attempts}) >= len(attempts) - 1
     assert sum(attempt.level is Level.L1 for attempt in attempts) <= 1
 
 

@@ -68,6 +68,15 @@ def test_a_dead_cloud_gets_one_quick_edge_attempt() -> None:
     ]
 
 
+def test_a_dead_large_model_and_a_dead_edge_leave_the_small_one() -> None:
+    hard = make_facts(features=TextFeatures(30, 13, computes_amounts=True))
+    dead = FallbackType.UNAVAILABLE
+    assert walk(hard, [dead, dead, FallbackType.NONE])[2:] == [
+        ("enter", Level.L2),
+        ("Served", None),
+    ]
+
+
 def test_a_pinned_request_ends_in_the_last_resort() -> None:
     pinned = make_facts(screening=Screening(("PHONE",)))
     assert walk(pinned, [FallbackType.UNAVAILABLE]) == [
