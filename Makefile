@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge embedder defaults clean simulate
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -94,6 +94,9 @@ bench-edge: models ## Measure the edge engine beside llama.cpp, and its two lane
 
 simulate: $(STAMP) ## Send a million requests through scheduler and router in virtual time
 	@python -m tests.simulation
+
+bench-pii: $(STAMP) ## Measure the detector of personal data beside Presidio and argus-redact (DATA=rows)
+	@python -m benchmarks.pii $(if $(DATA),--data $(DATA))
 
 embedder: $(STAMP) ## Build the sentence embedder
 	@python -m services.common.embedding.kit

@@ -1,0 +1,1 @@
+"""Our detector of personal data beside Presidio and argus-redact."""
