@@ -1,4 +1,4 @@
-"""Nothing that was asked, answered, or is secret stands in a log, a span or the ledger."""
+"""Nothing that was asked, answered, or is secret stands in a log, a span, a metric or the ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.e2e.conftest import BURN
@@ -29,19 +30,33 @@ def tandem(receiver: OtlpReceiver, tmp_path_factory: pytest.TempPathFactory) -> 
     endpoint = receiver.address
     system = Tandem(
         Path(tmp_path_factory.mktemp("secrets")),
-        {**BURN, "TANDEM_EDGE__TELEMETRY__OTLP_ENDPOINT": endpoint},
+        {
+            **BURN,
+            "TANDEM_EDGE__TELEMETRY__OTLP_ENDPOINT": endpoint,
+            "TANDEM_EDGE__TELEMETRY__METRICS_LISTEN": "127.0.0.1:0",
+        },
         cloud={
             "TANDEM_CLOUD__TELEMETRY__OTLP_ENDPOINT": endpoint,
             "TANDEM_STANDIN_KEY": PROVIDER_KEY,
             "TANDEM_CLOUD__TELEMETRY__LOG_LEVEL": "debug",
+            "TANDEM_CLOUD__TELEMETRY__METRICS_LISTEN": "127.0.0.1:0",
         },
         router={
             "TANDEM_ROUTER__TELEMETRY__OTLP_ENDPOINT": endpoint,
             "TANDEM_ROUTER__TELEMETRY__LOG_LEVEL": "debug",
+            "TANDEM_ROUTER__TELEMETRY__METRICS_LISTEN": "127.0.0.1:0",
         },
     )
     yield system
     system.close()
+
+
+def metrics_of(tandem: Tandem, name: str) -> str:
+    """What Prometheus would fetch."""
+    told = json.loads(tandem.system.children[name].ready_file.read_text(encoding="utf-8"))
+    answer = httpx.get(f"http://{told['metrics_address']}/metrics", timeout=10)
+    assert "tandem_" in answer.text
+    return answer.text
 
 
 def test_no_secret_and_no_text_is_left_anywhere(tandem: Tandem, receiver: OtlpReceiver) -> None:
@@ -69,6 +84,7 @@ def test_no_secret_and_no_text_is_left_anywhere(tandem: Tandem, receiver: OtlpRe
     for name in ("router", "edge", "cloud"):
         log = tandem.system.children[name].log_file
         places[f"log of {name}"] = log.read_text(encoding="utf-8")
+        places[f"metrics of {name}"] = metrics_of(tandem, name)
     secrets = [PROVIDER_KEY, tandem.system.secret, PHONE, MAIL, ASKED, ANSWERED, "leaked-key"]
     found = [(place, each) for place, text in places.items() for each in secrets if each in text]
     assert found == []
