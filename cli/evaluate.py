@@ -17,8 +17,9 @@ from cli.evaluate_routing import routing
 from cli.inputs import bad_input
 from evaluation.pii_cases import generate
 from evaluation.pii_data import Case, read_cases
-from evaluation.pii_score import Interval, Report, Score, evaluate
+from evaluation.pii_score import Interval, Report, Score, evaluate, evaluate_entities
 from services.common.pii.detector import StructuredDetector
+from services.common.pii.entities import EntityDetector
 
 evaluate_app = typer.Typer(
     name="evaluate",
@@ -57,11 +58,15 @@ def pii(
 
       tandem evaluate pii --generate 4000 --seed 1 --json
     """
-    report = evaluate(_cases(data, count, seed), StructuredDetector())
+    cases = _cases(data, count, seed)
+    report = evaluate(cases, StructuredDetector())
+    entities = evaluate_entities(cases, EntityDetector())
     if as_json:
-        typer.echo(json.dumps(_as_json(report), indent=2))
+        apart = {kind: asdict(score) for kind, score in entities.items()}
+        typer.echo(json.dumps({**_as_json(report), "entities": apart}, indent=2))
     else:
         _print(report)
+        _print_entities(entities)
 
 
 def _cases(data: Path | None, count: int | None, seed: int) -> list[Case]:
@@ -106,6 +111,15 @@ def _print(report: Report) -> None:
     if report.not_detected:
         names = ", ".join(f"{kind} {count}" for kind, count in report.not_detected.items())
         console.print(f"not looked for, and not counted: {names}")
+
+
+def _print_entities(entities: dict[str, Score]) -> None:
+    if not entities:
+        return
+    table = Table("by rule, apart", "recall %", "precision %", "F2 %", "counts", box=SIMPLE)
+    for kind, score in entities.items():
+        table.add_row(kind, *_row(score))
+    Console().print(table)
 
 
 def _row(score: Score) -> tuple[str, ...]:

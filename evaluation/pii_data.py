@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.rows import BadData, Row, read_rows
+from services.common.pii.entities import EntityKind
 from services.common.pii.kinds import PiiKind
 
 # Names of types in data sets (upper case) and ours; what is not here has no detector and
@@ -49,6 +50,17 @@ KIND_OF = {
     "ACCESS_KEY": PiiKind.API_KEY,
     "PASSWORD": PiiKind.SECRET,
     "TOKEN": PiiKind.SECRET,
+}
+
+
+# Kinds that rules for free text find; measured apart, never pooled with the structured ones.
+ENTITY_OF = {
+    "PERSON": EntityKind.PERSON,
+    "NAME": EntityKind.PERSON,
+    "ORGANIZATION": EntityKind.ORGANIZATION,
+    "ORG": EntityKind.ORGANIZATION,
+    "STREET_ADDRESS": EntityKind.ADDRESS,
+    "ADDRESS": EntityKind.ADDRESS,
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from evaluation.intervals import wilson
-from evaluation.pii_data import KIND_OF, Case, Label
-from services.common.pii.kinds import PiiKind
+from evaluation.pii_data import ENTITY_OF, KIND_OF, Case, Label
 from services.common.pii.span import PiiDetector, PiiSpan
 
 MIN_IOU = 0.5
@@ -79,6 +79,15 @@ class Report:
     timing: Timing
 
 
+def evaluate_entities(cases: Sequence[Case], detector: PiiDetector) -> dict[str, Score]:
+    """Names, organizations and addresses by kind, apart from everything structured."""
+    tallies: dict[str, Tally] = {}
+    for case in cases:
+        gold = [(ENTITY_OF[label.type], label) for label in case.labels if label.type in ENTITY_OF]
+        _match(gold, detector.find(case.text), tallies)
+    return {kind: score(tallies[kind]) for kind in sorted(tallies)}
+
+
 def evaluate(cases: Sequence[Case], detector: PiiDetector) -> Report:
     """Runs the detector over all cases; spans match at equal kind and IoU >= 0.5."""
     tallies: dict[str, Tally] = {}
@@ -142,7 +151,7 @@ def measure(texts: Iterable[str], detector: PiiDetector) -> Timing:
 
 
 def _match(
-    gold: list[tuple[PiiKind, Label]], found: Sequence[PiiSpan], tallies: dict[str, Tally]
+    gold: Sequence[tuple[StrEnum, Label]], found: Sequence[PiiSpan], tallies: dict[str, Tally]
 ) -> None:
     used: set[int] = set()
     for kind, label in gold:

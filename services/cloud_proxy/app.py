@@ -36,7 +36,7 @@ from services.common.identity import (
     check_secret,
     read_secret,
 )
-from services.common.pii.detector import StructuredDetector
+from services.common.pii.combined import open_detector
 from services.common.rpc.readiness import Readiness
 from services.common.settings import load_settings
 from tandem.cloud.v1 import cloud_pb2_grpc
@@ -63,7 +63,7 @@ class CloudApp:
         limits = BudgetLimits(settings.budget.default_ms, settings.budget.max_ms)
         self.admission = ProxyAdmission(secret, limits, _callers(settings.callers_file))
         recorder = Recorder()
-        self._detector = StructuredDetector()
+        self._detector = open_detector(entities=settings.pii_entities)
         self._warming: asyncio.Future[list[None]] | None = None
         book = settings.limits.book()
         self._tiers = {

@@ -136,6 +136,8 @@ class CloudSettings(Settings):
     service_secret_file: str = ""
     service_secret_env: str = "TANDEM_SERVICE_SECRET"  # noqa: S105 - a variable's name
     pii: Rule = Rule.REDACT
+    pii_entities: bool = False
+    """Names, organizations and addresses too, by rule; some are missed and some are none."""
     pii_tenants: dict[str, Rule] = Field(default_factory=dict)
     """Rules of single tenants, by name, before `pii`."""
     budget: BudgetSettings = BudgetSettings()

@@ -7,7 +7,7 @@ import time
 import grpc
 
 from services.common.identity import check_secret, read_secret
-from services.common.pii.detector import StructuredDetector
+from services.common.pii.combined import open_detector
 from services.common.rpc.outward import open_channel
 from services.common.rpc.readiness import Readiness
 from services.common.settings import TlsSettings
@@ -85,7 +85,7 @@ class RouterApp:
             Target.CLOUD_SMALL: CloudTarget(cloud, Target.CLOUD_SMALL, self._secret),
             Target.CLOUD_LARGE: CloudTarget(cloud, Target.CLOUD_LARGE, self._secret),
         }
-        detector = StructuredDetector()
+        detector = open_detector(entities=settings.pii_entities)
         minds = self._minds
         gatherer = Gatherer(
             self._edge_load,

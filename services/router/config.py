@@ -91,6 +91,8 @@ class RouterSettings(Settings):
     edge: EdgeLink = EdgeLink()
     cloud: CloudLink = CloudLink()
     limits: RequestLimits = RequestLimits()
+    pii_entities: bool = False
+    """Names, organizations and addresses count as personal data too; see `cloud.yaml`."""
     breakers: RouterBreakers = RouterBreakers()
     embedder_dir: str = "models/use-multilingual-v3"
     """What `make embedder` has built; without it requests that need a complexity score go to

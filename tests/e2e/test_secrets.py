@@ -1,4 +1,4 @@
-"""Nothing that was asked, answered, or is secret stands in a log, a span, a metric or the ledger."""
+"""Nothing asked, answered or secret stands in a log, a span, a metric or the ledger."""
 
 from __future__ import annotations
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from services.common.pii.detector import resolve
+from services.common.pii.detector import StructuredDetector, resolve
+from services.common.pii.entities import EntityDetector
 from services.common.pii.span import PiiDetector, PiiSpan
+
+
+def open_detector(*, entities: bool) -> PiiDetector:
+    """The detector of a process: structured kinds, and names and addresses where asked for."""
+    structured = StructuredDetector()
+    return CombinedDetector(structured, EntityDetector()) if entities else structured
 
 
 class CombinedDetector:

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from services.common.rpc.outward import error_from_rpc
+from services.common.rpc.status import error_from_rpc
 from tests.fakes.upstream_process import UpstreamProcess
 from tests.integration.cloud_proxy.conftest import MakeProxy, Proxy
 
