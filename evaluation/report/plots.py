@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
@@ -34,6 +35,7 @@ _STYLE: Any = {
     "axes.edgecolor": _LINES,
     "axes.labelcolor": _INK,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "grid.color": _LINES,
@@ -67,7 +69,8 @@ def _stacked(axes: Axes, summary: Summary, names: Sequence[str]) -> None:
         axes.bar(names, counts, bottom=base, color=colour, label=target or "not answered")
         base = [low + count for low, count in zip(base, counts, strict=True)]
     axes.set_ylabel("requests")
-    axes.tick_params(axis="x", rotation=45 if len(names) > 6 else 0)
+    if len(names) > 6:
+        axes.tick_params(axis="x", rotation=90, labelsize=7)
     axes.legend(ncols=len(targets), loc="upper center", bbox_to_anchor=(0.5, 1.14), fontsize=8)
 
 
@@ -136,11 +139,11 @@ def reliability(before: Sequence[Bin], after: Sequence[Bin], task: str, number: 
 def _svg(figure: Figure, number: int, title: str) -> str:
     """The element alone, with ids that no other picture of the page has."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Title": title})
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r'id="', f'id="p{number}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", text)
     text = text.replace(_INK, "currentColor").replace(_LINES, "var(--line)")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)

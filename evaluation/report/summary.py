@@ -68,7 +68,7 @@ def summarize(path: Path) -> Summary:
         total, days, tasks, by_target = pl.collect_all([*lines, targets], engine="streaming")
     except pl.exceptions.PolarsError as error:
         raise BadData(f"{path}: a column does not hold what it should: {error}") from None
-    if total.is_empty():
+    if days.is_empty():
         raise BadData(f"{path}: no rows")
     return Summary(
         total=_lines(total)[0],
