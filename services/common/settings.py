@@ -73,8 +73,12 @@ class ServerSettings(Settings):
     """After this a connection is closed gently, so that callers notice new pods."""
     max_connection_age_grace_ms: int = 150_000
     """How long its calls may still run: longer than the longest deadline."""
+    leave_ms: int = Field(default=0, ge=0)
+    """How long after SIGTERM calls are still served, while health says no. As long as
+    `max_connection_age_ms` and a tenth, every caller has been sent away gently by then; a
+    server that just stops fails the calls that are on their way to it."""
     drain_ms: int = 10_000
-    """How long calls may go on after SIGTERM."""
+    """How long calls may go on after that."""
     tls: TlsSettings = TlsSettings()
     """Without files the server listens in clear."""
 

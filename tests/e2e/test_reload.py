@@ -17,23 +17,32 @@ from tests.e2e.harness import Result, Tandem, eventually, question
 SHIPPED = Path("config/policy.yaml").read_text(encoding="utf-8")
 STRICT = SHIPPED.replace("edge_keywords: []", "edge_keywords: [zebra]")
 BROKEN = SHIPPED.replace("l0: 0.7", "l0: 7")
+THRESHOLDS = Path("config/thresholds.yaml")
+# The same answer is enough, or not nearly.
+JUDGED = "default: {{low: {low}, high: {high}}}\ntasks: {{open_question: {{judged: true}}}}\n"
 RELOADS = 60
+# What the kubelet has written is in force after this.
+IN_FORCE_S = 10.0
 
 
 class ConfigMap:
-    """A mounted ConfigMap: the file is a symlink into a folder that is itself swapped."""
+    """A mounted ConfigMap: its files are symlinks into a folder that is itself swapped."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._count = folder, 0
-        self.file = folder / "policy.yaml"
+        self.file, self.thresholds_file = folder / "policy.yaml", folder / "thresholds.yaml"
         self.put(SHIPPED)
-        self.file.symlink_to("..data/policy.yaml")
+        for file in (self.file, self.thresholds_file):
+            file.symlink_to(f"..data/{file.name}")
 
-    def put(self, text: str) -> None:
+    def put(self, text: str, thresholds: str = "") -> None:
+        """Swaps both files at once; without `thresholds` as shipped."""
         self._count += 1
         version = self._folder / f"..v{self._count}"
         version.mkdir()
         (version / "policy.yaml").write_text(text, encoding="utf-8")
+        shipped = THRESHOLDS.read_text(encoding="utf-8")
+        (version / "thresholds.yaml").write_text(thresholds or shipped, encoding="utf-8")
         link = self._folder / "..new"
         link.symlink_to(version.name)
         link.replace(self._folder / "..data")
@@ -48,17 +57,16 @@ def config_map(tmp_path_factory: pytest.TempPathFactory) -> ConfigMap:
 def tandem(config_map: ConfigMap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tandem]:
     system = Tandem(
         Path(tmp_path_factory.mktemp("reload")),
-        BURN,
+        # Each letter of the fake model has a probability of about 0.72.
+        {**BURN, "TANDEM_FAKE_EDGE__PEAK": "6.5"},
         router={
             "TANDEM_ROUTER__POLICY_FILE": str(config_map.file),
+            "TANDEM_ROUTER__THRESHOLDS_FILE": str(config_map.thresholds_file),
             "TANDEM_ROUTER__POLICY_POLL_MS": "50",
         },
     )
     yield system
     system.close()
-
-
-THRESHOLDS = Path("config/thresholds.yaml")
 
 
 def version_of(tandem: Tandem) -> str:
@@ -117,3 +125,17 @@ def test_a_broken_file_leaves_the_old_policy_and_shows(
     config_map.put(STRICT)
     eventually(lambda: policy_health(tandem) == 1, "health is well again")
     assert version_of(tandem) != shipped
+
+
+def test_a_threshold_changes_in_a_running_router(tandem: Tandem, config_map: ConfigMap) -> None:
+    def level() -> str:
+        request = question("sky? [[say:The sky is blue. It is.]]", task_type="open_question")
+        return tandem.stream(request).served[0]
+
+    config_map.put(SHIPPED, JUDGED.format(low=0.2, high=0.4))
+    eventually(lambda: level() == "L0", "the edge's answer is enough", IN_FORCE_S)
+    config_map.put(SHIPPED, JUDGED.format(low=0.9, high=0.95))
+    eventually(lambda: level() == "L3", "it is not nearly enough", IN_FORCE_S)
+    config_map.put(SHIPPED, "default: {low: 2}")
+    eventually(lambda: policy_health(tandem) == 2, "health tells of the bad file", IN_FORCE_S)
+    assert level() == "L3"

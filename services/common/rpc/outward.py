@@ -22,6 +22,9 @@ _tracer = trace.get_tracer("tandem.rpc")
 
 KEEPALIVE_MS = 20_000
 KEEPALIVE_TIMEOUT_MS = 5_000
+# gRPC's own 30 s between two questions to DNS outlast a rolling restart: a channel would end
+# up with the addresses of pods that are all gone.
+DNS_PAUSE_MS = 1_000
 _COMMON_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.keepalive_time_ms", KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
@@ -43,6 +46,23 @@ def server_options(settings: ServerSettings) -> list[tuple[str, int | str]]:
     ]
 
 
+def channel_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
+    """Options of every channel of ours, and of callers': round robin, quick reconnect."""
+    return [
+        *_COMMON_OPTIONS,
+        ("grpc.lb_policy_name", "round_robin"),
+        ("grpc.enable_retries", 0),
+        # gRPC would send our own hops, prompts and all, through http_proxy.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.dns_min_time_between_resolutions_ms", DNS_PAUSE_MS),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.max_send_message_length", max_message_bytes),
+    ]
+
+
 def open_channel(
     address: str, max_message_bytes: int, tls: TlsSettings | None = None
 ) -> grpc.aio.Channel:
@@ -51,18 +71,7 @@ def open_channel(
     Retries are owned by the cloud proxy alone, so that nothing is paid for twice.
     Without the files of `tls` it is in clear.
     """
-    options = [
-        *_COMMON_OPTIONS,
-        ("grpc.lb_policy_name", "round_robin"),
-        ("grpc.enable_retries", 0),
-        # gRPC would send our own hops, prompts and all, through http_proxy.
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 1_000),
-        ("grpc.max_receive_message_length", max_message_bytes),
-        ("grpc.max_send_message_length", max_message_bytes),
-    ]
+    options = channel_options(max_message_bytes)
     credentials = channel_credentials(tls) if tls is not None else None
     if credentials is None:
         return grpc.aio.insecure_channel(address, options=options)

@@ -23,6 +23,7 @@ from services.common.rpc.plain import PlainPort
 from services.common.rpc.readiness import SERVING, Readiness
 from services.common.rpc.tls import server_credentials
 from services.common.settings import ServerSettings, TelemetrySettings
+from services.common.telemetry.level import LogLevel
 from services.common.telemetry.looplag import LoopLag
 from services.common.telemetry.setup import start_telemetry
 
@@ -63,7 +64,7 @@ def run_service(
     started = start_telemetry(name, telemetry)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(make_app(), server, telemetry.metrics_listen))
+            runner.run(_serve(make_app(), server, telemetry))
         return 0
     except TandemError as error:
         _log.error("start_failed", reason=error.reason, error=error.message)
@@ -72,11 +73,12 @@ def run_service(
         started.close()
 
 
-async def _serve(app: App, settings: ServerSettings, metrics_listen: str) -> None:
+async def _serve(app: App, settings: ServerSettings, telemetry: TelemetrySettings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, LogLevel(telemetry.log_level).toggle)
     server = grpc.aio.server(
         interceptors=[Entrance(app.admission, settings.max_concurrent_calls)],
         options=server_options(settings),
@@ -94,7 +96,7 @@ async def _serve(app: App, settings: ServerSettings, metrics_listen: str) -> Non
     await readiness.set(False)
     port = _bind(server, settings)
     plain = PlainPort(lambda: readiness.ready)
-    plain_address = await plain.open(metrics_listen) if metrics_listen else ""
+    plain_address = await plain.open(listen) if (listen := telemetry.metrics_listen) else ""
     await server.start()
     lag = LoopLag()
     lag.start()
@@ -103,10 +105,13 @@ async def _serve(app: App, settings: ServerSettings, metrics_listen: str) -> Non
             await readiness.set(True)
             _announce(app.name, settings.listen, port, plain_address)
             await stop.wait()
+            await readiness.leave()
+            _log.info("leaving", leave_ms=settings.leave_ms)
+            await asyncio.sleep(settings.leave_ms / 1000.0)
     finally:
         _log.info("draining", drain_ms=settings.drain_ms)
+        await readiness.leave()
         readiness.draining.set()
-        await readiness.set(False)
         await server.stop(settings.drain_ms / 1000.0)
         await app.stop()
         await lag.stop()

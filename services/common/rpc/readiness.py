@@ -17,7 +17,7 @@ class Readiness:
     """Handed to an app when it starts; the app may take readiness back and give it again.
 
     Attributes:
-        draining: Set when the process begins to stop. Streams that would never end by
+        draining: Set when no more calls are taken. Streams that would never end by
             themselves end on it, so that they do not hold the drain up.
         ready: What health was last told.
     """
@@ -28,10 +28,16 @@ class Readiness:
         self._pending: asyncio.Task[None] | None = None
         self.draining = asyncio.Event()
         self.ready = False
+        self._leaving = False
+
+    async def leave(self) -> None:
+        """The process is to stop: from now on the answer stays no."""
+        self._leaving = True
+        await self.set(False)
 
     async def set(self, ready: bool) -> None:
-        """Tells health; once draining has begun the answer stays no."""
-        self.ready = ready and not self.draining.is_set()
+        """Tells health."""
+        self.ready = ready and not self._leaving
         status = SERVING if self.ready else NOT_SERVING
         for name in self._names:
             await self._health.set(name, status)

@@ -22,8 +22,8 @@ _RETRY_S = 0.2
 class EdgeLoad:
     """Follows `WatchLoad` and answers with the newest facts.
 
-    Before the first report the edge counts as up with assumed estimates; after a
-    broken stream, or a silence longer than `stale_after_ms`, as down.
+    Before the first report the edge counts as up with assumed estimates; when a stream
+    cannot be opened, or after a silence longer than `stale_after_ms`, as down.
     """
 
     def __init__(
@@ -67,14 +67,16 @@ class EdgeLoad:
     async def _follow(self) -> None:
         request = edge_pb2.WatchLoadRequest(interval_ms=self._link.report_interval_ms)
         while True:
+            told, why = False, "END_OF_STREAM"
             try:
                 async for report in self._stub.WatchLoad(request):
-                    self._report, self._reported_at = report, self._clock()
+                    self._report, self._reported_at, told = report, self._clock(), True
                     self._found()
             except grpc.aio.AioRpcError as exc:
-                self._missed(exc.code().name)
-            else:
-                self._missed("END_OF_STREAM")
+                why = exc.code().name
+            if told:  # a worker that goes, or a connection that came of age: ask again at once
+                continue
+            self._missed(why)
             await asyncio.sleep(_RETRY_S)
 
     def _found(self) -> None:
