@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate bench chaos fuzz
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,15 @@ bench-forms: models ## Count how many schema answers of the real model parse and
 
 bench-edge: models ## Measure the edge engine beside llama.cpp, and its two lanes under a flood
 	@python -m benchmarks.edge
+
+bench: models ## Load four arms with 20, 50 and 100 callers (SECONDS=40 a step; by hand 900)
+	@python -m benchmarks.load --seconds $(or $(SECONDS),40)
+
+chaos: $(STAMP) ## Hit every process, store and hop with every fault (CELLS=edge,redis.killed; 25 minutes)
+	@python -m tests.chaos --only "$(CELLS)"
+
+fuzz: models ## Damage every input from outside for some minutes (EXAMPLES=20000 of each kind)
+	@TANDEM_FUZZ_EXAMPLES=$(or $(EXAMPLES),5000) python -m pytest tests/fuzz -q --timeout 3600
 
 simulate: $(STAMP) ## Send a million requests through scheduler and router in virtual time
 	@python -m tests.simulation

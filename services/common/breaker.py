@@ -102,6 +102,13 @@ class Breaker:
         self._probe = Permit(self, probe=True)
         return self._probe
 
+    def insist(self) -> Permit:
+        """A permit although it is open, for a call that has no other way.
+
+        While the breaker is open the call's end changes nothing: the probe decides.
+        """
+        return Permit(self, probe=False)
+
     def report(self, permit: Permit, now: float, *, failed: bool) -> None:
         """Takes in how a call ended."""
         if permit.probe:

@@ -109,9 +109,11 @@ def parse_budget(
     remaining_ms = float(granted - elapsed)
     if native_remaining_s is not None:
         remaining_ms = min(remaining_ms, native_remaining_s * 1000.0)
-    if remaining_ms <= 0:
+    expires_at = now + remaining_ms / 1000.0
+    # Compared on the clock's own scale: beside it a tiny rest vanishes.
+    if expires_at <= now:
         raise DeadlineExceeded("the call arrived with no time left of its deadline")
-    return Budget(granted, elapsed, now, now + remaining_ms / 1000.0)
+    return Budget(granted, elapsed, now, expires_at)
 
 
 def _integer(key: str, value: str | bytes) -> int:

@@ -51,7 +51,7 @@ def main_cells() -> list[Cell]:
         for stage in STAGES
     ]
     found += [
-        Cell("disk", fault, stage) for fault in ("full", "full, store refusing") for stage in STAGES
+        Cell("disk", fault, stage) for fault in ("full", "full and no store") for stage in STAGES
     ]
     return found
 
@@ -77,9 +77,9 @@ def clock_cells() -> list[Cell]:
 
 
 def loss_cells() -> list[Cell]:
-    """Edge and cloud proxy in a network namespace of their own."""
+    """Edge and cloud proxy in a network namespace of their own, both behind one bad wire."""
     return [
-        Cell("network", fault, stage)
+        Cell("network", fault, stage, healthy=fault == "2 % loss")
         for fault in ("2 % loss", "10 % loss", "cut off")
         for stage in STAGES
     ]

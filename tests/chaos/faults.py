@@ -109,7 +109,7 @@ def _disk(world: World, cell: Cell) -> Fault:
     filler = world.spool / "filler"
 
     def fill() -> None:
-        if "refusing" in cell.fault:
+        if "no store" in cell.fault:
             world.relays.become("postgres", "refusing")
         block = bytes(65_536)
         with filler.open("wb", buffering=0) as file:

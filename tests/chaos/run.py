@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.chaos.cells import Cell
 from tests.chaos.faults import Fault, fault_of
-from tests.chaos.load import Answer, Callers, Stage
+from tests.chaos.load import PATIENCE_MS, Answer, Callers, Stage
 from tests.chaos.world import World
 
 # The event that a caller sees once its request is at the stage.
@@ -88,13 +88,11 @@ async def run_cells(
     requests: int,
     told: Callable[[Outcome], None],
     clocks: Path | None = None,
-) -> list[Outcome]:
-    """One after the other."""
-    outcomes = []
+) -> None:
+    """One after the other; each outcome is told as it comes, so that a run may be cut short."""
     for cell in cells:
-        callers = Callers(addresses)
+        callers = Callers(addresses, PATIENCE_MS if cell.healthy else 0)
+        await callers.ready()
         outcome = await run_cell(world, cell, callers, requests, clocks)
         await callers.close()
         told(outcome)
-        outcomes.append(outcome)
-    return outcomes

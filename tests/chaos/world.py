@@ -36,8 +36,10 @@ _BREAKERS = "{edge: {failure_share: 0.5, cool_s: 1}, cloud: {failure_share: 0.2,
 _EDGE = {
     # Sleeps instead of burning: the two cores are for the processes that are under test.
     "TANDEM_FAKE_EDGE__BURN": "false",
-    "TANDEM_FAKE_EDGE__DECODE_MS": "6",
-    "TANDEM_FAKE_EDGE__PREFILL_TOKEN_MS": "0.1",
+    "TANDEM_FAKE_EDGE__DECODE_MS": "3",
+    "TANDEM_FAKE_EDGE__PREFILL_TOKEN_MS": "0.02",
+    # It must be able to take over all callers of a wave where the cloud is gone.
+    "TANDEM_EDGE__LANES__SIMPLE__MAX_QUEUE": "128",
 }
 _SPOOL_BYTES = 8 * 1024 * 1024
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ async def _answer(
     *,
     messages: bool,
 ) -> None:
-    if await _left(gone, how.ttft_ms):
+    if await _left(gone, how.ttft_ms + random.uniform(0, how.ttft_spread_ms)):
         seen.outcome = "disconnected"
         return
     if how.status != 200:

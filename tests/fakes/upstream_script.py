@@ -18,12 +18,14 @@ class Behaviour:
 
     Attributes:
         text: The answer; a chunk a word.
+        when: (words, text) pairs: the text of the first whose words stand in the request.
         echo: Answers with the last message instead.
         chunk_chars: A chunk so many characters instead of a word; 0: a word.
         status: Any other than 200 is answered with an error body at once.
         retry_after: Value of the header `Retry-After` beside an error status.
         content_type: Of a streamed answer.
         ttft_ms: Wait before the answer begins.
+        ttft_spread_ms: More of it, by chance from 0 to this.
         chunk_ms: Wait before each further line.
         stall_after: Line before which it stops for ever; -1 never.
         cut_after: Line before which the connection is torn; -1 never.
@@ -39,12 +41,14 @@ class Behaviour:
     """
 
     text: str = DEFAULT_TEXT
+    when: tuple[tuple[str, str], ...] = ()
     echo: bool = False
     chunk_chars: int = 0
     status: int = 200
     retry_after: str = ""
     content_type: str = "text/event-stream"
     ttft_ms: float = 0
+    ttft_spread_ms: float = 0
     chunk_ms: float = 0
     stall_after: int = -1
     cut_after: int = -1
@@ -105,8 +109,12 @@ class Behaviour:
         if self.done:
             yield "[DONE]"
 
+    def _said(self, body: dict[str, Any]) -> str:
+        asked = json.dumps(body, ensure_ascii=False) if self.when else ""
+        return next((text for words, text in self.when if words in asked), self.text)
+
     def _pieces(self, body: dict[str, Any]) -> Iterator[str]:
-        text = str(body["messages"][-1]["content"]) if self.echo else self.text
+        text = str(body["messages"][-1]["content"]) if self.echo else self._said(body)
         if self.chunk_chars:
             for place in range(0, len(text), self.chunk_chars):
                 yield text[place : place + self.chunk_chars]

@@ -81,7 +81,7 @@ class Executor:
                 return await _last_resort(errand, move)
             permit = None
             if isinstance(move, machine.Enter):
-                permit = self.breakers.admit(move.attempt.target, self.clock())
+                permit = self._permit(plan, move)
                 if permit is None:
                     move = refused_by_breaker(move)
             if isinstance(move, machine.Skip):
@@ -97,6 +97,22 @@ class Executor:
                 if progress.served:
                     return reply_of(move, ended, progress)
                 await _withdraw(errand, progress, ended)
+
+    def _permit(self, plan: Plan, move: machine.Enter) -> Permit | None:
+        """Leave to enter an attempt.
+
+        An edge that refused many calls because it was full has an open breaker too. Where
+        nothing behind it would be let through either, it is asked all the same: its refusals
+        are quick, and the other way is a canned reply.
+        """
+        target, now = move.attempt.target, self.clock()
+        permit = self.breakers.admit(target, now)
+        if permit is not None or target is not Target.EDGE:
+            return permit
+        later = {attempt.target for attempt in plan.attempts[move.index + 1 :]}
+        if any(not self.breakers.open(each, now) for each in later):
+            return None
+        return self.breakers.insist(target)
 
     async def _attempt(
         self, errand: Errand, move: machine.Enter, permit: Permit, *, escalates: bool

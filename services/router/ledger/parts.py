@@ -8,6 +8,7 @@ from pathlib import Path
 
 from services.router.ledger.access import StoreAccess
 from services.router.ledger.engine import parse_url
+from services.router.ledger.journal import Journal
 from services.router.ledger.retention import Retention
 from services.router.ledger.spool import Spool
 from services.router.ledger.sql_store import SqlLedgerStore
@@ -51,8 +52,10 @@ def open_ledger(
         ConfigInvalid: The URL is of no kind that is known.
     """
     access = StoreAccess(SqlLedgerStore(url))
-    spool = Spool(spool_dir or default_spool_dir(url), spool_max_bytes)
-    return LedgerParts(LedgerWriter(access, spool, on_state), Retention(access, retention_days))
+    folder = spool_dir or default_spool_dir(url)
+    spool = Spool(folder, spool_max_bytes)
+    writer = LedgerWriter(access, spool, on_state, journal=Journal(folder))
+    return LedgerParts(writer, Retention(access, retention_days))
 
 
 def default_spool_dir(url: str) -> Path:

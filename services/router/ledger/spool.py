@@ -11,6 +11,7 @@ import structlog
 
 from services.common.errors import ConfigInvalid
 from services.router.ledger.entry import Entry, read_entry
+from services.router.ledger.journal import SUFFIX as JOURNAL_SUFFIX
 
 _log = structlog.get_logger()
 _SEGMENT_BYTES = 1024 * 1024
@@ -53,9 +54,18 @@ class Spool:
         except OSError as exc:
             raise ConfigInvalid(f"ledger_spool_dir: cannot be used: {exc.strerror}") from exc
         found = sorted(self._folder.glob(f"*{_SUFFIX}"))
+        found += self._taken_over(int(found[-1].stem) if found else 0)
         self._sizes = {path: path.stat().st_size for path in found}
         # An earlier process may have been cut off inside a line: its segments are only read.
         self._number = int(found[-1].stem) if found else 0
+
+    def _taken_over(self, number: int) -> list[Path]:
+        """What a killed process had noted becomes segments behind `number`."""
+        found = []
+        for left in sorted(self._folder.glob(f"*{JOURNAL_SUFFIX}")):
+            number += 1
+            found.append(left.rename(self._folder / f"{number:012d}{_SUFFIX}"))
+        return found
 
     def close(self) -> None:
         """Lets go of the folder; what it holds stays."""

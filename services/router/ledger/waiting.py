@@ -42,6 +42,12 @@ class EntryQueue:
         self._wake.set()
         return True
 
+    def put_back(self, items: Sequence[Waiting]) -> Sequence[Waiting]:
+        """Puts the oldest before the others again; returns those for which there is no room."""
+        room = self._most - len(self._items)
+        self._items.extendleft(reversed(items[:room]))
+        return items[room:]
+
     def take(self, most: int) -> Sequence[Waiting]:
         """The oldest, at most so many."""
         self._wake.clear()

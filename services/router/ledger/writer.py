@@ -1,8 +1,9 @@
 """Takes rows at once and writes them off the request's way.
 
-Queue in memory → store, in batches. While the store is down: queue → spool on disk, and
-from there in order to the store when it is back. What waits in the spool goes first, so
-until it is empty new entries join it.
+Queue in memory, noted in a journal → store, in batches. While the store is down: queue → spool
+on disk, and from there in order to the store when it is back. What waits in the spool goes first,
+so until it is empty new entries join it. Where the spool cannot take them either, rows wait in
+memory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from services.common.errors import TandemError
 from services.common.telemetry import names
 from services.router.ledger.access import StoreAccess
 from services.router.ledger.entry import Entry, Row, Verdict, row_entry
+from services.router.ledger.journal import Journal
 from services.router.ledger.lane import Lane
 from services.router.ledger.recent import Recent
 from services.router.ledger.spool import Spool, SpoolFull
@@ -36,6 +38,8 @@ _FIRST_RETRY_S = 0.25
 _LAST_RETRY_S = 5.0
 _DISK_S = 10.0
 _LAST_REPLAY_S = 5.0
+# Between two tries while neither store nor disk takes anything.
+_PAUSE_S = 0.5
 
 
 class LedgerWriter:
@@ -43,6 +47,7 @@ class LedgerWriter:
 
     Args:
         on_state: Told on the loop whenever the store goes down (False) or comes back.
+        journal: Notes what waits in memory; None: a killed process loses it.
         gather_s: How long entries are gathered before they are written together.
     """
 
@@ -52,12 +57,14 @@ class LedgerWriter:
         spool: Spool,
         on_state: Callable[[bool], None] = lambda well: None,
         *,
+        journal: Journal | None = None,
         gather_s: float = _GATHER_S,
         max_queued: int = _MAX_QUEUED,
     ) -> None:
         self._access = access
         self._spool = spool
         self._on_state = on_state
+        self._journal = journal
         self._gather_s = gather_s
         self._queue = EntryQueue(max_queued)
         self._recent = Recent()
@@ -66,6 +73,7 @@ class LedgerWriter:
         self._stop_at: float | None = None
         self._retry_at = 0.0
         self._retry_s = 0.0  # above 0 while the store is down
+        self._pause_until = 0.0  # while neither store nor disk takes anything
 
     async def start(self) -> None:
         """Takes over what an earlier process left in the spool, and begins to write.
@@ -85,6 +93,8 @@ class LedgerWriter:
             await self._task
         self._disk.close()
         await self._access.close()
+        if self._journal is not None:
+            self._journal.close()
         self._spool.close()
 
     def append(self, row: Row) -> None:
@@ -114,6 +124,8 @@ class LedgerWriter:
     def _put(self, item: Waiting) -> None:
         if not self._queue.put(item):
             self._lost([item], "ledger_queue_full")
+        elif self._journal is not None:
+            self._journal.note(item.entry)
 
     async def _run(self) -> None:
         while not await self._finished():
@@ -134,6 +146,9 @@ class LedgerWriter:
             now = time.monotonic()
             no_more = now < self._retry_at or now > self._stop_at + _LAST_REPLAY_S
             return not self._queue and (self._spool.empty or no_more)
+        if time.monotonic() < self._pause_until:
+            await asyncio.sleep(self._pause_until - time.monotonic())
+            return False
         due = None if self._spool.empty else max(0.0, self._retry_at - time.monotonic())
         await self._queue.wait(due)
         if self._stop_at is None and 0 < len(self._queue) < _MAX_BATCH:
@@ -168,12 +183,24 @@ class LedgerWriter:
         try:
             await self._disk.run(partial(self._spool.append, entries), _DISK_S)
         except SpoolFull:
-            self._lost(batch, "ledger_spool_full")
+            self._wait_in_memory(batch, "ledger_spool_full")
         except (OSError, TimeoutError) as exc:
-            self._lost(batch, "ledger_spool_failed", error=type(exc).__name__)
+            self._wait_in_memory(batch, "ledger_spool_failed", error=type(exc).__name__)
         else:
             _entries.add(len(entries), {names.OUTCOME: "spooled"})
             self._settle(batch)
+
+    def _wait_in_memory(self, batch: Sequence[Waiting], event: str, **fields: str) -> None:
+        """Nothing takes them now: rows go back into the queue while it has room and we run."""
+        over: Sequence[Waiting] = batch
+        if self._stop_at is None:
+            rows = [item for item in batch if item.kept is None]
+            told = [item for item in batch if item.kept is not None]
+            over = [*told, *self._queue.put_back(rows)]
+            self._pause_until = time.monotonic() + _PAUSE_S
+            _log.error(event, entries=len(batch), waiting=len(self._queue), **fields)
+        if over:
+            self._lost(over, event, **fields)
 
     async def _replay(self) -> None:
         """Moves the oldest segment to the store; where that fails the segment stays whole."""
@@ -206,6 +233,7 @@ class LedgerWriter:
     def _settle(self, batch: Sequence[Waiting]) -> None:
         for item in batch:
             item.settle(True)
+            self._noted_elsewhere(item)
 
     def _lost(self, batch: Sequence[Waiting], event: str = "ledger_lost", **fields: str) -> None:
         """The log is the last place a row can be saved from; verdicts may hold text."""
@@ -215,6 +243,11 @@ class LedgerWriter:
             if item.entry.row is not None:
                 _log.error("ledger_row_lost", row=dict(item.entry.row))
             item.settle(False)
+            self._noted_elsewhere(item)
+
+    def _noted_elsewhere(self, item: Waiting) -> None:
+        if self._journal is not None:
+            self._journal.kept(item.entry)
 
     def _take_over(self) -> list[Row]:
         self._spool.open()

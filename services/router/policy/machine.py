@@ -58,10 +58,14 @@ Move = Enter | Skip | Served | LastResort
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a target is expected to need. `ttft_ms` counts where the answer is truncated."""
+    """What a target is expected to need. `ttft_ms` counts where the answer is truncated.
+
+    A target that is not `usable` is no reason to pass another one over.
+    """
 
     ttft_ms: float
     eta_ms: float
+    usable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +169,23 @@ def next_move(
 def estimates_of(facts: Facts, expected_output_tokens: int) -> dict[Target, Estimate]:
     """What each target is expected to need, from the facts of the decision."""
     edge = facts.edge
-    estimates = {Target.EDGE: Estimate(edge.ttft_ms, edge.eta_ms(expected_output_tokens))}
+    eta_ms = edge.eta_ms(expected_output_tokens)
+    estimates = {Target.EDGE: Estimate(edge.ttft_ms, eta_ms, edge.usable)}
     for target, tier in facts.cloud.items():
         # The share of a cloud tier's ETA that passes before its first token is not known yet.
-        estimates[target] = Estimate(0.0, tier.eta_ms)
+        estimates[target] = Estimate(0.0, tier.eta_ms, tier.usable)
     return estimates
 
 
 def cap_for(
     plan: Plan, index: int, usable_ms: float, estimates: Mapping[Target, Estimate]
 ) -> float:
-    """Milliseconds that the attempt may take before its commit point."""
+    """Milliseconds that the attempt may take before its commit point.
+
+    A cap leaves room for what may follow; behind the last attempt there is only the reserve.
+    """
+    if index == len(plan.attempts) - 1:
+        return usable_ms
     attempt = plan.attempts[index]
     cap_ms = attempt.cap_fraction * usable_ms
     if attempt.level is not Level.L0:
@@ -196,7 +206,8 @@ def _another_fits(
 ) -> bool:
     """A later attempt could still make a whole answer."""
     return any(
-        estimates[later.target].eta_ms <= later.cap_fraction * usable_ms
+        estimates[later.target].usable
+        and estimates[later.target].eta_ms <= later.cap_fraction * usable_ms
         for later in plan.attempts[index + 1 :]
     )
 

@@ -47,6 +47,10 @@ class Breakers:
         """A permit for one attempt, or None while open."""
         return self._breakers[target].admit(now)
 
+    def insist(self, target: Target) -> Permit:
+        """A permit although open; see `Breaker.insist`."""
+        return self._breakers[target].insist()
+
 
 def _changed(target: Target, old: str, new: str) -> None:
     _log.warning("breaker", target=target, before=old, now=new)

@@ -90,3 +90,8 @@ def test_a_child_never_gets_more_than_remains(
     # One millisecond at least is sent, and rounding may add one.
     assert passed_on <= max(1, min(cap_ms, budget.remaining_ms(now) + 1))
     assert int(child["elapsed_ms"]) >= elapsed
+
+
+def test_a_rest_too_small_for_the_clock_is_none() -> None:
+    with pytest.raises(DeadlineExceeded):
+        parse_budget((), native_remaining_s=1e-20, limits=BudgetLimits(), now=5.0)

@@ -228,6 +228,26 @@ async def test_an_open_breaker_skips_and_says_so_and_one_probe_closes_it() -> No
     assert not breakers.open(S, time.monotonic())
 
 
+async def test_an_edge_behind_an_open_breaker_is_asked_where_nothing_else_is_left() -> None:
+    settings = BreakerSettings(min_calls=1, failure_share=0.1, cool_s=60.0)
+    breakers = Breakers(RouterBreakers(edge=settings, cloud=settings))
+    models = targets(EDGE=[DOWN], CLOUD_SMALL=[DOWN], CLOUD_LARGE=[DOWN])
+    executor = Executor(models, CloudLatency(), breakers, time.monotonic)
+
+    async def once() -> Reply:
+        ask = make_ask()
+        facts = replace(make_facts(), expires_at=ask.budget.expires_at)
+        plan = decide(facts, SHIPPED, ask.budget.received_at)
+        return await executor.run(Errand(ask, facts, SHIPPED, plan, CollectingSink(), Trail()))
+
+    assert (await once()).level is Level.L4
+    assert all(breakers.open(target, time.monotonic()) for target in (E, S))
+    models[E].script = answer("Here I am.")
+    assert (await once()).text == "Here I am."
+    # It was no probe: the breaker stays as it was.
+    assert breakers.open(E, time.monotonic())
+
+
 async def test_bad_requests_and_leaving_callers_never_open_a_breaker() -> None:
     breakers = Breakers(RouterBreakers(edge=BreakerSettings(min_calls=1, failure_share=0.1)))
     models = targets(EDGE=[failure(Code.INVALID_ARGUMENT)], CLOUD_SMALL=answer("Fine."))

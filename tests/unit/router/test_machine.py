@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,3 +167,22 @@ def test_targets_of_a_plan_all_have_estimates() -> None:
         Target.CLOUD_SMALL,
         Target.CLOUD_LARGE,
     }
+
+
+def test_a_dead_edge_is_no_reason_to_pass_the_cloud_over() -> None:
+    slow = {target: replace(tier, eta_ms=9_000.0) for target, tier in make_facts().cloud.items()}
+    dead = EdgeFacts(up=False, context_tokens=8_192, ttft_ms=10.0, tpot_ms=1.0)
+    facts = make_facts(cloud=slow, edge=dead)
+    plan = decide(facts, SHIPPED, 0.0)
+    estimates = machine.estimates_of(facts, plan.expected_output_tokens)
+    move = machine.next_move(machine.begin(plan), SHIPPED, 8_000.0, estimates)
+    assert isinstance(move, Enter)
+    assert move.attempt.target is not Target.EDGE
+
+
+def test_the_last_attempt_has_all_that_is_left() -> None:
+    facts = make_facts(screening=Screening(("PHONE",)))
+    plan = decide(facts, SHIPPED, 0.0)
+    estimates = machine.estimates_of(facts, plan.expected_output_tokens)
+    assert len(plan.attempts) == 1
+    assert machine.cap_for(plan, 0, 1_000.0, estimates) == 1_000.0

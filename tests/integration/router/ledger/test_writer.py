@@ -12,7 +12,8 @@ import pytest
 
 from services.common.errors import ConfigInvalid
 from services.router.ledger.access import StoreAccess
-from services.router.ledger.entry import Verdict
+from services.router.ledger.entry import Verdict, row_entry
+from services.router.ledger.journal import Journal
 from services.router.ledger.retention import Retention
 from services.router.ledger.spool import Spool
 from services.router.ledger.sql_store import SqlLedgerStore
@@ -244,3 +245,53 @@ async def test_retention_deletes_to_the_last_old_row(url: str, tmp_path: Path) -
     assert await sweeper.sweep() == 1_150
     assert len(store.query(ALL)) == 50
     await access.close()
+
+
+async def test_rows_wait_in_memory_while_neither_store_nor_disk_takes_them(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    writer = make_writer(postgres.url, tmp_path, max_bytes=2_000, timeout_s=0.5)
+    await writer.start()
+    await load(writer, 20)
+    await until(lambda: len(stored(postgres.url)) == 20)
+    postgres.stop()
+    await load(writer, 200)
+    await asyncio.sleep(1.5)
+    postgres.start()
+    await until(lambda: len(stored(postgres.url)) == 220)
+    await writer.stop()
+    assert sorted(stored(postgres.url)) == sorted([*names(200), *names(20)])
+
+
+async def test_a_killed_process_leaves_what_waited_to_the_next(url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    dead = Journal(folder, segment_bytes=2_000)
+    entries = [row_entry(request(number)) for number in range(40)]
+    for entry in entries:
+        dead.note(entry)
+    for entry in entries[:30]:
+        dead.kept(entry)
+    assert 0 < len(list(folder.glob("*.journal"))) < 40
+    writer = make_writer(url, tmp_path)
+    await writer.start()
+    await until(lambda: set(names(40)[30:]) <= set(stored(url)))
+    await writer.stop()
+    found = stored(url)
+    assert len(found) == len(set(found))
+    assert list(folder.glob("*.journal")) == []
+
+
+async def test_a_journal_holds_only_what_waits(url: str, tmp_path: Path) -> None:
+    access = StoreAccess(SqlLedgerStore(url), 2.0)
+    journal = Journal(tmp_path / "spool")
+    writer = LedgerWriter(access, Spool(tmp_path / "spool", 50_000_000), journal=journal)
+    await writer.start()
+    writer.append(request(0))
+    (file,) = (tmp_path / "spool").glob("*.journal")
+    assert b'"r0"' in file.read_bytes()
+    await load(writer, 300)
+    await until(lambda: file.stat().st_size == 0)
+    await writer.stop()
+    assert not file.exists()
+    assert len(stored(url)) == 301

@@ -1,0 +1,1 @@
+"""Input from outside, damaged at random: `make fuzz` for long, pytest for a few seconds."""
