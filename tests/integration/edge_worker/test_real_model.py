@@ -37,6 +37,8 @@ def answer(runtime: OnnxRuntime, folder: Path, question: str, most: int = 40) ->
     return text
 
 
+# A minute of numpy on a quiet core.
+@pytest.mark.timeout(400)
 def test_verify_meets_the_limits(real_model: Path) -> None:
     result = verify_model(real_model)
     assert result.positions > 500
