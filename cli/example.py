@@ -62,7 +62,12 @@ def example(
       tandem example --data banking77.jsonl.gz --rows 400
     """
     from evaluation.example.intents import read_intents
-    from evaluation.example.run import STANDIN, judged_rows
+    from evaluation.example.run import (
+        CLOUD_INPUT_USD,
+        CLOUD_OUTPUT_USD,
+        STANDIN,
+        judged_rows,
+    )
 
     with bad_input():
         intents = read_intents(data, rows, seed)
@@ -73,7 +78,9 @@ def example(
     goal = ("--objective", "system-accuracy", "--target", target)
     _step("sweep", "--data", judged, *goal, "--out", thresholds, "--seed", seed)
     found = _ledger(out, asked, model_id, thresholds)
-    _step("cost", "--data", out / "ledger.parquet")
+    # All calls are of one size, from which no two prices can be told.
+    prices = ("--input-price", CLOUD_INPUT_USD, "--output-price", CLOUD_OUTPUT_USD)
+    _step("cost", "--data", out / "ledger.parquet", *prices)
     _step(
         "report", "--data", out / "ledger.parquet", "--judged", judged, *goal, "--thresholds",
         thresholds, "--note", STANDIN, "--title", "Worked example", "--out", out / "report.html",

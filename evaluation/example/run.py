@@ -19,7 +19,9 @@ TASK = "intent_classification"
 _WEIGHT = 0.3
 _CLOUD_ERRS = 0.04
 _CLOUD_MS, _CLOUD_IN, _CLOUD_OUT = 900.0, 420, 6
-_CLOUD_MICRO_USD = round(_CLOUD_IN * 0.5 + _CLOUD_OUT * 2.0)
+CLOUD_INPUT_USD, CLOUD_OUTPUT_USD = 0.5, 2.0
+"""A million tokens."""
+_CLOUD_MICRO_USD = round(_CLOUD_IN * CLOUD_INPUT_USD + _CLOUD_OUT * CLOUD_OUTPUT_USD)
 STANDIN = (
     "The cloud is a stand-in: it knows the right intent and errs on 4 % of the rows, chosen by "
     "hash, takes 900 ms and costs 222 micro USD a call."
