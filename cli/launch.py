@@ -68,7 +68,7 @@ def launch(system: System, options: LaunchOptions, say: Say) -> str:
         address = _ready(system, child, say, "stand-in upstream (no real provider is set)")
         for tier in tiers:
             upstream[f"TANDEM_CLOUD__TIERS__{tier.upper()}__BASE_URL"] = f"http://{address}/v1"
-    edge = _start_edge(system, options)
+    edge = start_edge(system, options)
     cloud = _start_service(
         system, options, "cloud", "cloud_proxy", options.cloud_port, "TANDEM_CLOUD", upstream
     )
@@ -106,7 +106,7 @@ def _start_standin(system: System, options: LaunchOptions) -> Child:
     return system.start("standin", arguments, {})
 
 
-def _start_edge(system: System, options: LaunchOptions) -> Child:
+def start_edge(system: System, options: LaunchOptions) -> Child:
     model_dir = options.models_root / MODEL / "q8"
     return _start_service(
         system,

@@ -9,7 +9,9 @@ from cli.calibrate import calibrate
 from cli.cost import cost
 from cli.decide import decide
 from cli.demo import demo
+from cli.drift import drift
 from cli.evaluate import evaluate_app
+from cli.example import example
 from cli.keys import keys_app
 from cli.ledger import ledger_app
 from cli.models import models_app
@@ -37,6 +39,8 @@ app.add_typer(sweep_app, name="sweep")
 app.command()(replay)
 app.command()(cost)
 app.command()(report)
+app.command()(drift)
+app.command()(example)
 app.add_typer(models_app, name="models")
 app.add_typer(policy_app, name="policy")
 app.add_typer(keys_app, name="keys")

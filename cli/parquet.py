@@ -48,6 +48,6 @@ def _kind(pa: Any, name: str) -> Any:
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     found = {**row, "at": int(row["at"] * 1e6)}
     for column in REQUESTS.c:
-        if isinstance(column.type, JSON) and row[column.name] is not None:
+        if isinstance(column.type, JSON) and row.get(column.name) is not None:
             found[column.name] = json.dumps(row[column.name], ensure_ascii=False)
     return found

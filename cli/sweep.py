@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ from cli.calibrate import ROWS, ModelId, SignalSet
 from cli.inputs import bad_input
 from evaluation.objective import Objective
 from evaluation.output import write_whole
+from evaluation.sla import read_sla
 
 if TYPE_CHECKING:
     from evaluation.judged.schema import Ids
@@ -79,6 +80,9 @@ def sweep(
     thresholds: Annotated[
         Path, typer.Option("--thresholds", help="Those in force, to compare with.")
     ] = THRESHOLDS,
+    sla: Annotated[
+        Path | None, typer.Option("--sla", help="Each task's accuracy floor is its target.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write bands and calibrations here, YAML.")
     ] = None,
@@ -94,6 +98,8 @@ def sweep(
     Examples:
 
       tandem sweep --data judged.jsonl --target 0.95 --out build/thresholds.yaml
+
+      tandem sweep --data judged.jsonl --sla config/sla.yaml
 
       tandem sweep --data judged.jsonl --objective expected-cost --error-cost billing=50
     """
@@ -112,9 +118,11 @@ def sweep(
         now = thresholds_at(thresholds)
         judged = read_judged(data, now.weights, signal_set(signals), model_id)
         judged = judged.only(task) if task else judged
+        parts = count(judged.frame, SHARES, seed)
+        wishes = _wishes(wish, sla, list(parts))
         found = [
-            sweep_task(name, counts, wish, in_force(now, name, judged.ids[name]))
-            for name, counts in count(judged.frame, SHARES, seed).items()
+            sweep_task(name, counts, wishes[name], in_force(now, name, judged.ids[name]))
+            for name, counts in parts.items()
         ]
         if out is not None:
             write_whole(out, _file(data, found, judged.ids, wish))
@@ -123,7 +131,26 @@ def sweep(
         typer.echo(json.dumps([as_object(one) for one in found], indent=2))
     else:
         for one in found:
-            _print(one, wish)
+            _print(one, wishes[one.task])
+    warn(_no_edge(found, wishes) if sla is not None else ())
+
+
+def _wishes(wish: Wish, sla: Path | None, tasks: list[str]) -> dict[str, Wish]:
+    """Each task's own target."""
+    if sla is None:
+        return dict.fromkeys(tasks, wish)
+    promised = read_sla(sla)
+    return {task: replace(wish, target=promised.of(task).accuracy_floor) for task in tasks}
+
+
+def _no_edge(found: list[TaskSweep], wishes: dict[str, Wish]) -> list[str]:
+    """What a promise that the edge cannot keep means for the policy."""
+    return [
+        f"{one.task}: its edge answers cannot be shown to meet the floor of "
+        f'{wishes[one.task].target:.1%}: set capabilities.{one.task}.edge: "no" in policy.yaml'
+        for one in found
+        if one.choice.threshold is None
+    ]
 
 
 @sweep_app.command()

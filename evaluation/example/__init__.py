@@ -1,0 +1,1 @@
+"""The worked example: intents, from baseline over thresholds to the report."""
