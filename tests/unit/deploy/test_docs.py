@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from scripts.manifests import K8S, ROOT
 from services.common.auth.keys import hash_key, make_key
+from services.common.telemetry import names
+from services.router.policy_store import load_policy
 from services.router.tenants import watch_tenants
 from tests.unit.deploy.rendered import NAMES, pods
 
@@ -45,3 +49,32 @@ def test_its_tenants_are_taken_on_any_address(tmp_path: Path) -> None:
     tenants = watch_tenants(file, loopback=False).get()
     assert [tenant.name for tenant in tenants.tenants] == ["acme"]
     assert tenants.anonymous == ""
+
+
+def test_its_task_type_is_a_policy(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(capabilities:.*?)```", TEXT, re.DOTALL)
+    policy = yaml.safe_load((ROOT / "config" / "policy.yaml").read_text(encoding="utf-8"))
+    policy["capabilities"] |= yaml.safe_load(block)["capabilities"]
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(policy, allow_unicode=True), encoding="utf-8")
+    assert load_policy(file).policy.capability("ticket_triage").max_output_tokens == 50
+
+
+def test_its_span_tree_has_the_names_of_the_code() -> None:
+    spans = {value for name, value in vars(names).items() if name.startswith("SPAN_")}
+    told = set(re.findall(r"─ (tandem\.[\w.]+)", TEXT))
+    assert told == spans
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("README*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_collectors_example_goes_by_an_attribute_of_ours() -> None:
+    text = (ROOT / "deploy" / "otel" / "collector.yaml").read_text(encoding="utf-8")
+    policies = yaml.safe_load(text)["processors"]["tail_sampling"]["policies"]
+    keys = [each["string_attribute"]["key"] for each in policies if "string_attribute" in each]
+    assert keys == [names.LEVEL]
