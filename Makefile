@@ -77,8 +77,8 @@ manifests: $(STAMP) ## Build, validate and policy-check every Kubernetes overlay
 bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and stopped processes
 	@python -m benchmarks.spine
 
-bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
-	@python -m benchmarks.router_overhead
+bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop (LITELLM=1: beside its proxy)
+	@python -m benchmarks.router_overhead $(if $(LITELLM),--litellm)
 
 bench-forms: models ## Count how many schema answers of the real model parse and validate
 	@python -m benchmarks.forms
