@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms bench-edge bench chaos fuzz simulate embedder defaults clean
+.PHONY: help setup models demo up test test-unit check format gen lock manifests bench-spine bench-router bench-forms bench-edge bench chaos soak fuzz simulate embedder defaults clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,9 @@ bench: models ## Load four arms with 20, 50 and 100 callers (SECONDS=40 a step; 
 
 chaos: $(STAMP) ## Hit every process, store and hop with every fault (CELLS=edge,redis.killed; 25 minutes)
 	@python -m tests.chaos --only "$(CELLS)"
+
+soak: $(STAMP) ## Half load with a fault each minute; memory, files, threads flat (MINUTES=60)
+	@python -m tests.chaos.soak --minutes $(or $(MINUTES),60)
 
 fuzz: models ## Damage every input from outside for some minutes (EXAMPLES=20000 of each kind)
 	@TANDEM_FUZZ_EXAMPLES=$(or $(EXAMPLES),5000) python -m pytest tests/fuzz -q --timeout 3600
