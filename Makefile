@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate bench chaos fuzz
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate bench chaos fuzz soak
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -83,8 +83,8 @@ manifests: $(STAMP) ## Build, validate and policy-check every Kubernetes overlay
 bench-spine: $(STAMP) ## Measure overrun and loop lag with saturated cores and stopped processes
 	@python -m benchmarks.spine
 
-bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop
-	@python -m benchmarks.router_overhead
+bench-router: $(STAMP) ## Measure the router beside a bare gRPC hop (LITELLM=1: beside its proxy)
+	@python -m benchmarks.router_overhead $(if $(LITELLM),--litellm)
 
 bench-forms: models ## Count how many schema answers of the real model parse and validate
 	@python -m benchmarks.forms
@@ -97,6 +97,9 @@ bench: models ## Load four arms with 20, 50 and 100 callers (SECONDS=40 a step; 
 
 chaos: $(STAMP) ## Hit every process, store and hop with every fault (CELLS=edge,redis.killed; 25 minutes)
 	@python -m tests.chaos --only "$(CELLS)"
+
+soak: $(STAMP) ## Half load with a fault each minute; memory, files, threads flat (MINUTES=60)
+	@python -m tests.chaos.soak --minutes $(or $(MINUTES),60)
 
 fuzz: models ## Damage every input from outside for some minutes (EXAMPLES=20000 of each kind)
 	@TANDEM_FUZZ_EXAMPLES=$(or $(EXAMPLES),5000) python -m pytest tests/fuzz -q --timeout 3600

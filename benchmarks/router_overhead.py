@@ -23,6 +23,7 @@ from typing import Any
 
 import grpc
 
+from benchmarks.litellm_peer import Peers
 from cli.system import System
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 from tandem.router.v1 import router_pb2, router_pb2_grpc
@@ -101,7 +102,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--calls", type=int, default=300, help="of each side in each round")
+    parser.add_argument("--litellm", action="store_true", help="beside LiteLLM's proxy instead")
     options = parser.parse_args()
+    if options.litellm:
+        beside_litellm(options.rounds, options.calls // 3)
+        return
     taken: dict[str, list[float]] = defaultdict(list)
     cpu: dict[str, float] = defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +124,52 @@ def main() -> None:
         finally:
             system.stop()
     report(taken, {name: spent / len(taken[name]) * 1e6 for name, spent in cpu.items()})
+
+
+def beside_litellm(rounds: int, calls: int) -> None:
+    """Added CPU and latency of LiteLLM's proxy and of ours in front of the same upstream."""
+    taken: dict[str, list[float]] = defaultdict(list)
+    cpu: dict[str, float] = defaultdict(float)
+    with tempfile.TemporaryDirectory() as folder:
+        system = System(Path(folder))
+        peers = Peers(system, Path(folder))
+        try:
+            peers.start()
+            for call in peers.calls.values():
+                timed(call, WARM_CALLS // 3)
+            for _ in range(rounds):
+                for name, call in peers.calls.items():
+                    before = {each: _spent(pids) for each, pids in peers.pids.items()}
+                    taken[name] += timed(call, calls)
+                    for each, pids in peers.pids.items():
+                        if set(pids) <= set(peers.pids.get(name, ())):
+                            cpu[each] += _spent(pids) - before[each]
+            peers.close()
+        finally:
+            system.stop()
+    _report_litellm(taken, {name: spent / rounds / calls * 1e3 for name, spent in cpu.items()})
+
+
+def _spent(pids: tuple[int, ...]) -> float:
+    return sum(map(cpu_seconds, pids))
+
+
+def _report_litellm(taken: dict[str, list[float]], cpu_ms: dict[str, float]) -> None:
+    direct = statistics.median(taken["upstream, direct"])
+    print(f"load average {os.getloadavg()[0]:.1f}, one caller\n")
+    print("| | p50 ms | p99 ms | added p50 ms | added CPU ms a call |\n|---|---|---|---|---|")
+    for name, values in taken.items():
+        p50, p99 = statistics.median(values), sorted(values)[int(0.99 * len(values))]
+        spent = f"{cpu_ms[name]:.2f}" if name in cpu_ms else ""
+        print(f"| {name} | {p50:.2f} | {p99:.2f} | {p50 - direct:.2f} | {spent} |")
+    ratios = {
+        name: spent / cpu_ms["LiteLLM"] for name, spent in cpu_ms.items() if name != "LiteLLM"
+    }
+    for name, ratio in ratios.items():
+        print(f"\nadded CPU, {name} / LiteLLM: {ratio:.3f} ({cpu_ms[name]:.2f} ms)")
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    data = {"cpu_ms": cpu_ms, "ratios": ratios, "load_average": os.getloadavg()}
+    (OUT.parent / "litellm.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
 
 
 def report(taken: dict[str, list[float]], cpu_us: dict[str, float]) -> None:

@@ -16,7 +16,7 @@ from tandem.common.v1 import decision_pb2
 from tandem.router.v1 import router_pb2, router_pb2_grpc
 from tests.e2e.harness import question
 
-DEADLINE_MS = 3_000
+DEADLINE_MS = 5_000
 # The caller's own end comes later, so that one whom nobody answers in time is seen.
 PATIENCE_MS = 1_000
 _numbers = itertools.count(1)

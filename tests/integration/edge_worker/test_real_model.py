@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from services.edge_worker.chat_template import ChatTemplate, PromptBuilder, Turn
 from services.edge_worker.kit.build import build_model
