@@ -34,7 +34,8 @@ INSTALL = (
     "litellm==1.110.2 fastapi uvicorn uvloop orjson apscheduler backoff pyyaml cryptography pyjwt "
     "python-multipart gunicorn websockets rich fastapi-sso email-validator pynacl mcp "
     "litellm-proxy-extras python-dotenv httptools redis semver rq hiredis "
-    "restrictedpython tomlkit expression inquirerpy"
+    "restrictedpython tomlkit expression inquirerpy soundfile boto3 httpx2 granian "
+    "backports-zstd polars"
 )
 _KEY = "sk-bench"
 _START_S = 240.0

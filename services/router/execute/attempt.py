@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 
@@ -86,9 +87,11 @@ class AttemptRun:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            async with asyncio.timeout_at(started + cap_ms / 1000.0) as timer:
+            first_ms = min(cap_ms, self._silence_ms())
+            async with asyncio.timeout_at(started + first_ms / 1000.0) as timer:
                 async with self._model.open(self._job) as events:
-                    await self._consume(events, timer, started + final_ms / 1000.0)
+                    ends = (started + cap_ms / 1000.0, started + final_ms / 1000.0)
+                    await self._consume(events, timer, *ends)
         except TimeoutError:
             return self._fell_short(
                 AttemptOutcome.TIMED_OUT, FallbackType.TIMEOUT, "ATTEMPT_TIMED_OUT"
@@ -104,11 +107,17 @@ class AttemptRun:
         return await self._judge(self._done, (started + cap_ms / 1000.0 - loop.time()) * 1000.0)
 
     async def _consume(
-        self, events: AsyncIterator[ModelEvent], timer: asyncio.Timeout, final_at: float
+        self,
+        events: AsyncIterator[ModelEvent],
+        timer: asyncio.Timeout,
+        cap_at: float,
+        final_at: float,
     ) -> None:
         extended = False
         async for event in events:
             if isinstance(event, Piece):
+                if not self._first_token_at:
+                    timer.reschedule(cap_at)
                 self._tokens += event.tokens
                 self._look_again()
                 await self._show(self._release.feed(event.text, event.tokens))
@@ -119,6 +128,14 @@ class AttemptRun:
                 self._began = event
             else:
                 self._done = event
+
+    def _silence_ms(self) -> float:
+        """How long the first token may take."""
+        budget = self._job.ask.budget
+        silence = None
+        if self._recheck is not None:
+            silence = self._recheck.silence_ms(budget.spent_ms(self._clock()), budget.granted_ms())
+        return math.inf if silence is None else silence
 
     def _look_again(self) -> None:
         """Gives a slow edge up, once and only before the commit point."""

@@ -193,6 +193,7 @@ def _recheck(errand: Errand, move: machine.Enter) -> Recheck | None:
         expected_tokens=errand.plan.expected_output_tokens,
         cloud_eta_ms=errand.facts.cloud[later[0]].eta_ms,
         reserve_ms=policy.caps.reserve_ms,
+        ttft_ms=errand.facts.edge.ttft_ms,
     )
 
 

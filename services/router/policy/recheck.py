@@ -15,6 +15,7 @@ class Recheck:
         expected_tokens: Tokens that the answer is expected to have.
         cloud_eta_ms: ETA of the next cloud attempt.
         reserve_ms: Kept back for the last resort.
+        ttft_ms: What the edge was expected to need to its first token.
     """
 
     at_share: float
@@ -22,6 +23,17 @@ class Recheck:
     expected_tokens: int
     cloud_eta_ms: float
     reserve_ms: float
+    ttft_ms: float = 0.0
+
+    def silence_ms(self, spent_ms: float, granted_ms: float) -> float | None:
+        """How long from now on an edge may stay without a token; None: as long as its cap.
+
+        Until the second look is due, and no shorter than twice what was expected; and only
+        where the cloud still fits afterwards. A process that stopped tells nothing else.
+        """
+        wait_ms = max(self.at_share * granted_ms - spent_ms, 2.0 * self.ttft_ms)
+        left_ms = granted_ms - spent_ms - wait_ms - self.reserve_ms
+        return wait_ms if self.cloud_eta_ms <= left_ms else None
 
     def due(self, spent_ms: float, granted_ms: float) -> bool:
         """True from `at_share` of the budget on."""

@@ -125,6 +125,15 @@ async def test_an_edge_that_turns_out_slow_is_left_for_the_cloud() -> None:
     assert trail.attempts[0].error_reason == "TOO_SLOW"
 
 
+async def test_a_silent_edge_is_left_when_the_second_look_is_due() -> None:
+    """A process that stopped sends nothing: its cap of 1.3 s would leave the cloud too little."""
+    models = targets(EDGE=[Began("fake"), 30.0], CLOUD_SMALL=answer("The cloud."))
+    facts = make_facts(cloud={S: CloudFacts(300.0), L: CloudFacts(300.0)})
+    reply, trail, _ = await run(models, make_ask(budget_ms=2_000.0), facts)
+    assert (reply.fallback_type, reply.target) == (FallbackType.TIMEOUT, S)
+    assert trail.attempts[0].duration_ms < trail.attempts[0].cap_ms
+
+
 async def test_committed_text_is_never_left_for_being_slow() -> None:
     slow = [Began("fake"), Piece("One. "), *[s for _ in range(20) for s in (Piece("a "), 0.05)]]
     models = targets(EDGE=[*slow, *answer("end")[1:]], CLOUD_SMALL=answer("The cloud."))

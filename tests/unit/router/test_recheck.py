@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.router.policy.recheck import Recheck
@@ -28,3 +30,10 @@ def test_it_leaves_where_the_edge_is_late_and_the_cloud_fits(
     tokens: int, decoding_ms: float, remaining_ms: float, leave: bool
 ) -> None:
     assert LOOK.leave(tokens, decoding_ms, remaining_ms) is leave
+
+
+def test_silence_is_borne_until_the_second_look_and_twice_what_was_expected() -> None:
+    assert LOOK.silence_ms(100.0, 4_000.0) == 1_100.0
+    assert replace(LOOK, ttft_ms=900.0).silence_ms(100.0, 4_000.0) == 1_800.0
+    # The cloud, at 1,000 ms, would not fit afterwards.
+    assert LOOK.silence_ms(0.0, 1_400.0) is None
