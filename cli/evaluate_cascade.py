@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE
@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.inputs import bad_input
-from evaluation.cascade.curve import Point
-from evaluation.cascade.data import CascadeRow, read_cascade
-from evaluation.cascade.fit import Verdicts, cross_judge, fit
-from evaluation.cascade.measure import CascadeReport, measure
 from evaluation.rows import BadData
+
+if TYPE_CHECKING:  # scikit-learn takes seconds to import; only this command needs it
+    from evaluation.cascade.curve import Point
+    from evaluation.cascade.data import CascadeRow
+    from evaluation.cascade.fit import Verdicts
+    from evaluation.cascade.measure import CascadeReport
 
 _SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 
@@ -56,6 +58,9 @@ def cascade(
 
       tandem evaluate cascade --train a.jsonl.gz --folds 5 --json
     """
+    from evaluation.cascade.fit import cross_judge, fit
+    from evaluation.cascade.measure import measure
+
     if (test is None) == (folds is None):
         raise typer.BadParameter("give either --test FILE or --folds N")
     with bad_input():
@@ -73,6 +78,8 @@ def cascade(
 
 
 def _read(path: Path) -> list[CascadeRow]:
+    from evaluation.cascade.data import read_cascade
+
     rows = read_cascade(path)
     if not rows:
         raise BadData(f"{path}: no rows")

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.complexity.routing import Figures, RoutingReport, evaluate_routing
-from evaluation.complexity.train import train
-from evaluation.routing_data import read_rows
 from evaluation.routing_score import NoGain
 from evaluation.rows import BadData
 from services.common.embedding.files import DEFAULT_DIR
-from services.common.embedding.runner import Embedder
 from services.common.weights.errors import ModelError
+
+if TYPE_CHECKING:  # scikit-learn takes seconds to import; only these commands need it
+    from evaluation.complexity.routing import Figures, RoutingReport
 
 _BAD_INPUT = 2
 # Ong et al., RouteLLM, arXiv 2406.18665: the best APGR there, for comparison.
@@ -50,6 +49,10 @@ def routing(
 
       tandem evaluate routing --train part.jsonl.gz --test rest.jsonl.gz --json
     """
+    from evaluation.complexity.routing import evaluate_routing
+    from evaluation.routing_data import read_rows
+    from services.common.embedding.runner import Embedder
+
     with _errors():
         report = evaluate_routing(
             read_rows(train_file), read_rows(test_file), Embedder.load(embedder)
@@ -76,6 +79,10 @@ def train_complexity(
 
       tandem train complexity --data rows.jsonl --out models/complexity
     """
+    from evaluation.complexity.train import train
+    from evaluation.routing_data import read_rows
+    from services.common.embedding.runner import Embedder
+
     with _errors():
         rows = [row for path in data for row in read_rows(path)]
         train(rows, Embedder.load(embedder), out, name=out.name)

@@ -18,7 +18,7 @@ RUN = CliRunner()
 @pytest.fixture(autouse=True)
 def _words(monkeypatch: pytest.MonkeyPatch) -> None:
     """No built embedder is needed: words make the vectors."""
-    monkeypatch.setattr("cli.evaluate_routing.Embedder.load", lambda _folder: EMBEDDER)
+    monkeypatch.setattr("services.common.embedding.runner.Embedder.load", lambda _folder: EMBEDDER)
 
 
 @pytest.fixture
