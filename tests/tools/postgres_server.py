@@ -63,12 +63,10 @@ class PostgresServer:
         options = [f"-p{self.port}", "-h127.0.0.1", f"-k{self._folder}"]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._folder / "data", *options],
+                self._command("postgres", *options),
                 stdout=output,
                 stderr=output,
                 cwd=self._folder,
-                user=self._user,
-                group=self._user,
             )
         end = time.monotonic() + START_S
         while time.monotonic() < end:
