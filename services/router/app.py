@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import grpc
@@ -23,6 +24,7 @@ from services.router.experiment import Policies
 from services.router.gather import Gatherer
 from services.router.ledger.feedback import FeedbackDesk
 from services.router.ledger.parts import open_ledger
+from services.router.ledger.store import StoreDown
 from services.router.minds import open_minds
 from services.router.pipeline import Pipeline
 from services.router.policy_store import PolicyStore
@@ -31,6 +33,7 @@ from services.router.server import RouterServicer
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
+from services.router.state.lengths import OutputLengths
 from services.router.state.load import Load
 from services.router.targets.base import ModelTarget
 from services.router.targets.cloud import CloudTarget
@@ -38,6 +41,8 @@ from services.router.targets.edge import EdgeTarget
 from services.router.tenants import RouterAdmission, watch_tenants
 from tandem.router.v1 import router_pb2, router_pb2_grpc
 
+# Some two hundred for each task of a common mix.
+_RECALLED_ROWS = 2_000
 _LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
 
 
@@ -69,6 +74,7 @@ class RouterApp:
         )
         self._cache = open_cache(settings.cache, self._minds.embedder)
         self._aside = AsideQueue()
+        self._lengths = OutputLengths()
         self._channels: list[grpc.aio.Channel] = []
         self._edge_load: EdgeLoad | None = None
 
@@ -93,6 +99,7 @@ class RouterApp:
             breakers,
             assessor=Assessor(minds.embedder, minds.complexity),
             load=Load(settings.load, time.monotonic),
+            lengths=self._lengths,
         )
         executor = Executor(
             models,
@@ -100,6 +107,7 @@ class RouterApp:
             breakers,
             time.monotonic,
             quality=gatherer.quality,
+            lengths=self._lengths,
             sampler=edge_target,
         )
         recorder = Recorder(self._ledger.writer)
@@ -129,6 +137,7 @@ class RouterApp:
         self._policies.start()
         self._aside.start()
         await self._ledger.start()
+        self._aside.offer(self._recall)
         await self.admission.start()
         if self._edge_load is not None:
             self._edge_load.start()
@@ -155,6 +164,11 @@ class RouterApp:
             other.policy_file, poll_ms, self._candidate_state, other.thresholds_file
         )
         return Policies(in_force, candidate, other.ab_share)
+
+    async def _recall(self) -> None:
+        """How long answers were before this process began; without a store it learns anew."""
+        with contextlib.suppress(StoreDown):
+            self._lengths.seed(await self._ledger.newest(_RECALLED_ROWS))
 
     def _candidate_state(self, well: bool) -> None:
         """Health's `candidate`: as `policy`, of the one that is tried."""

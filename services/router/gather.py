@@ -17,6 +17,7 @@ from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_load import EdgeLoad
 from services.router.state.edge_quality import EdgeQuality
+from services.router.state.lengths import OutputLengths
 from services.router.state.load import Load
 from services.router.state.sessions import MemorySessions, SessionKey, SessionStore
 from services.router.state.spend import Spend
@@ -40,6 +41,7 @@ class Gatherer:
     sessions: SessionStore = field(default_factory=MemorySessions)
     assessor: Assessor = field(default_factory=lambda: Assessor(None, None))
     quality: EdgeQuality = field(default_factory=EdgeQuality)
+    lengths: OutputLengths = field(default_factory=OutputLengths)
     load: Load = field(default_factory=lambda: Load(LoadSettings(), time.monotonic))
     spend: Spend = field(default_factory=lambda: Spend(time.time))
 
@@ -74,6 +76,7 @@ class Gatherer:
             cost_share=self.spend.share(ask.tenant.name, ask.tenant.daily_ceiling_usd),
             shed=self.load.sheds(ask.channel),
             session=self.sessions.facts(SessionKey(ask.tenant.name, ask.session_id), now),
+            usual_output_tokens=self.lengths.usual(ask.task_type),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from opentelemetry import trace
@@ -15,19 +15,21 @@ from services.common.telemetry import names
 from services.common.vocabulary import Level, StreamMode
 from services.router import convert
 from services.router.aside.compare import compare
+from services.router.aside.probes import ProbeTimes
 from services.router.aside.queue import AsideQueue
 from services.router.aside.results import LateResults
 from services.router.ask import Ask
 from services.router.execute.executor import Errand, Executor
 from services.router.execute.sink import SilentSink
 from services.router.execute.trail import Reply, Trail
-from services.router.policy.aside import late_plan, shadow_plan
+from services.router.policy.aside import late_plan, only, probe_targets, shadow_plan
+from services.router.policy.facts import CLOUD
 from services.router.policy.plan import Plan
 from services.router.policy_store import VersionedPolicy
 from tandem.router.v1 import router_pb2
 
 _tracer = trace.get_tracer("tandem.router")
-SHADOW, LATE = "shadow", "late"
+SHADOW, LATE, PROBE = "shadow", "late", "probe"
 
 
 class AsideRecorder(Protocol):
@@ -49,6 +51,7 @@ class AsideDesk:
     recorder: AsideRecorder
     clock: Callable[[], float]
     draw: Callable[[], float] = random.random
+    probes: ProbeTimes = field(default_factory=ProbeTimes)
 
     def after(self, ask: Ask, policy: VersionedPolicy, trail: Trail, reply: Reply) -> None:
         """Called once a reply stands; returns at once. Never called for a cancelled call."""
@@ -58,6 +61,8 @@ class AsideDesk:
         shadow = shadow_plan(facts, rules, plan, reply.target, self.draw())
         if shadow is not None and not reply.tool_calls:
             self.queue.offer(self._shadow(ask, policy, trail, reply, shadow))
+        elif not reply.tool_calls:
+            self._probe(ask, policy, trail, reply)
         late = late_plan(facts, rules, plan, reply.level)
         if late is not None:
             self.results.expect(ask.tenant.name, ask.request_id, rules.late.ttl_s)
@@ -82,6 +87,29 @@ class AsideDesk:
                     "agreement": round(found.agreement, 4),
                 }
                 self.recorder.aside(own, other, policy.version, self.clock(), SHADOW, told)
+
+        return run
+
+    def _probe(self, ask: Ask, policy: VersionedPolicy, trail: Trail, reply: Reply) -> None:
+        """Asks the slow targets that are due; a shadow run is a probe already."""
+        assert trail.facts is not None and trail.plan is not None
+        rules = policy.policy
+        slow = probe_targets(trail.facts, rules, trail.plan, reply.target, ask.budget.granted_ms())
+        for target in slow:
+            if self.probes.due(target, rules.latency.probe_every_s, self.clock()):
+                self.queue.offer(self._probing(ask, policy, trail, only(trail.plan, [target])))
+
+    def _probing(self, ask: Ask, policy: VersionedPolicy, trail: Trail, plan: Plan) -> Any:
+        link = _link()
+
+        async def run() -> None:
+            budget_ms = policy.policy.latency.probe_budget_ms
+            own, other, made = await self._run(ask, policy, trail, plan, budget_ms, link, PROBE)
+            now = self.clock()
+            if made.target in CLOUD:
+                took_ms = other.attempts[-1].duration_ms
+                self.executor.cloud_latency.probed(made.target, took_ms, now)
+            self.recorder.aside(own, other, policy.version, now, PROBE, {})
 
         return run
 

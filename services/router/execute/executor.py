@@ -40,7 +40,9 @@ from services.router.policy.recheck import Recheck
 from services.router.state.breakers import Breakers
 from services.router.state.cloud_latency import CloudLatency
 from services.router.state.edge_quality import EdgeQuality
+from services.router.state.lengths import OutputLengths
 from services.router.targets.base import Job, ModelTarget
+from tandem.common.v1 import chat_pb2
 
 _tracer = trace.get_tracer("tandem.router")
 
@@ -66,6 +68,7 @@ class Executor:
     breakers: Breakers
     clock: Callable[[], float]
     quality: EdgeQuality = field(default_factory=EdgeQuality)
+    lengths: OutputLengths = field(default_factory=OutputLengths)
     sampler: Sampler | None = None
     """Draws further samples of the edge, as a second signal."""
 
@@ -153,13 +156,21 @@ class Executor:
                 tell_breaker(permit, move, ended, self.clock())
                 describe(span, ended)
         trail.judgement = ended.judgement or trail.judgement
-        self._learn(target, ended, duration_ms)
-        if target is Target.EDGE:
-            self.quality.took(ask.task_type, ended.outcome)
+        self._learn(errand, target, ended, duration_ms)
         return ended
 
-    def _learn(self, target: Target, ended: Ended, duration_ms: float) -> None:
-        if target is not Target.EDGE and ended.outcome is AttemptOutcome.ACCEPTED:
+    def _learn(self, errand: Errand, target: Target, ended: Ended, duration_ms: float) -> None:
+        task = errand.ask.task_type
+        whole = ended.outcome is AttemptOutcome.ACCEPTED
+        if whole and ended.finish_reason == chat_pb2.FINISH_REASON_STOP:
+            self.lengths.took(task, ended.usage.output_tokens)
+        if target is Target.EDGE:
+            self.quality.took(task, ended.outcome)
+            return
+        # How long one that was given up would have taken is not known, only that it is more
+        # than this: it counts where it is more than was expected.
+        late = ended.outcome is AttemptOutcome.TIMED_OUT
+        if whole or (late and duration_ms > errand.facts.cloud[target].eta_ms):
             self.cloud_latency.took(target, duration_ms, self.clock())
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from services.router.ledger.entry import Entry, plain
 from services.router.ledger.lane import Lane
-from services.router.ledger.store import LedgerStore, RowsRefused, StoreDown
+from services.router.ledger.store import LedgerQuery, LedgerStore, RowsRefused, StoreDown
 
 T = TypeVar("T")
 _TIMEOUT_S = 5.0
@@ -31,6 +31,10 @@ class StoreAccess:
     async def has(self, tenant: str, request_id: str) -> bool:
         """See `LedgerStore`."""
         return await self._run(partial(self._store.has, tenant, request_id))
+
+    async def newest(self, limit: int) -> list[dict[str, Any]]:
+        """The last rows, oldest first."""
+        return await self._run(partial(self._store.query, LedgerQuery(limit=limit)))
 
     async def delete_before(self, at: float, limit: int) -> int:
         """See `LedgerStore`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from services.router.ledger.access import StoreAccess
 from services.router.ledger.engine import parse_url
@@ -21,6 +22,7 @@ _SPOOL_DIR = Path("build/ledger-spool")
 class LedgerParts:
     """What the composition root starts and stops."""
 
+    access: StoreAccess
     writer: LedgerWriter
     retention: Retention
 
@@ -32,6 +34,14 @@ class LedgerParts:
         """
         await self.writer.start()
         self.retention.start()
+
+    async def newest(self, limit: int) -> list[dict[str, Any]]:
+        """The last rows, oldest first.
+
+        Raises:
+            StoreDown: The store does not answer.
+        """
+        return await self.access.newest(limit)
 
     async def stop(self) -> None:
         """Stores or spools what is queued, and ends."""
@@ -55,7 +65,7 @@ def open_ledger(
     folder = spool_dir or default_spool_dir(url)
     spool = Spool(folder, spool_max_bytes)
     writer = LedgerWriter(access, spool, on_state, journal=Journal(folder))
-    return LedgerParts(writer, Retention(access, retention_days))
+    return LedgerParts(access, writer, Retention(access, retention_days))
 
 
 def default_spool_dir(url: str) -> Path:

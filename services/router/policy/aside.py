@@ -32,7 +32,44 @@ def shadow_plan(
     other = Target.CLOUD_LARGE if served is Target.EDGE else Target.EDGE
     if other not in facts.permitted:
         return None
-    return _only(plan, [other])
+    return only(plan, [other])
+
+
+def probe_targets(
+    facts: Facts, policy: Policy, plan: Plan, served: Target, granted_ms: float
+) -> tuple[Target, ...]:
+    """Targets too slow for this request that should be asked aside, so that they can recover.
+
+    A target that is left for its estimate gets no traffic, and so no better estimate. Only one
+    that was measured slower than the policy assumes: to a short budget all are slow.
+
+    Args:
+        granted_ms: The request's budget at its receipt.
+    """
+    if policy.latency.probe_every_s <= 0 or facts.screening.has_pii or facts.keep_on_edge:
+        return ()
+    usable_ms = granted_ms - policy.caps.reserve_ms
+    tokens, prior = plan.expected_output_tokens, policy.latency
+    edge_prior_ms = prior.edge_ttft_prior_ms + tokens * prior.edge_tpot_prior_ms
+    bounds = {
+        Target.EDGE: max(edge_prior_ms, prior.edge_share * granted_ms),
+        Target.CLOUD_SMALL: max(prior.cloud_small_prior_ms, usable_ms),
+        Target.CLOUD_LARGE: max(prior.cloud_large_prior_ms, usable_ms),
+    }
+    etas = {target: tier.eta_ms for target, tier in facts.cloud.items() if tier.usable}
+    if facts.edge.usable:
+        etas[Target.EDGE] = facts.edge.eta_ms(tokens)
+    others = (target for target in _LEVELS if target in facts.permitted - {served})
+    return tuple(target for target in others if etas.get(target, 0.0) > bounds[target])
+
+
+def only(plan: Plan, targets: Sequence[Target]) -> Plan:
+    """A plan of these targets alone."""
+    attempts = tuple(
+        PlannedAttempt(_LEVELS[target], target, Reason.DEFAULT, cap_fraction=1.0)
+        for target in targets
+    )
+    return replace(plan, attempts=attempts, reason=Reason.DEFAULT, shadow=None)
 
 
 def late_plan(facts: Facts, policy: Policy, plan: Plan, level: Level) -> Plan | None:
@@ -42,12 +79,4 @@ def late_plan(facts: Facts, policy: Policy, plan: Plan, level: Level) -> Plan | 
     if facts.pin_pii and facts.screening.has_pii:
         return None
     clouds = [t for t in (Target.CLOUD_SMALL, Target.CLOUD_LARGE) if t in facts.permitted & CLOUD]
-    return _only(plan, clouds) if clouds else None
-
-
-def _only(plan: Plan, targets: Sequence[Target]) -> Plan:
-    attempts = tuple(
-        PlannedAttempt(_LEVELS[target], target, Reason.DEFAULT, cap_fraction=1.0)
-        for target in targets
-    )
-    return replace(plan, attempts=attempts, reason=Reason.DEFAULT, shadow=None)
+    return only(plan, clouds) if clouds else None

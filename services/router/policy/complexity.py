@@ -157,8 +157,8 @@ def _degraded(draft: Draft, missing: str) -> Draft:
 
 def _time_for_two(facts: Facts, policy: Policy, draft: Draft) -> bool:
     """Step 6: a cascade only where edge and cloud fit one after the other."""
-    usual = policy.capability(facts.task_type).expected_output_tokens
-    edge_ms = facts.edge.eta_ms(facts.expected_output_tokens(usual))
+    prior = policy.capability(facts.task_type).expected_output_tokens
+    edge_ms = facts.edge.eta_ms(facts.expected_output_tokens(prior))
     clouds = [tier.eta_ms for target, tier in facts.cloud.items() if target in draft.permitted]
     return edge_ms + min(clouds, default=0.0) <= draft.remaining_ms - policy.caps.reserve_ms
 

@@ -25,7 +25,7 @@ class CapabilityRow(Settings):
     max_input_tokens: int = Field(default=2_000, ge=1)
     max_output_tokens: int = Field(default=300, ge=1)
     expected_output_tokens: int = Field(default=64, ge=1)
-    """Tokens an answer usually has; for estimates where the caller gives no cap."""
+    """Tokens an answer is assumed to have until the records tell; for estimates."""
 
 
 class Caps(Settings):
@@ -74,6 +74,9 @@ class LatencyPolicy(Settings):
     """Assumed of the edge until its first report."""
     simple_lane_max_tokens: int = 384
     """Prompt and answer together; longer work goes to the complex lane."""
+    probe_every_s: float = Field(default=20.0, ge=0)
+    """Least time between two probes of a target that is left for its slowness; 0: none."""
+    probe_budget_ms: int = Field(default=20_000, ge=100)
 
 
 class ComplexityPolicy(Settings):

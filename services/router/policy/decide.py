@@ -60,13 +60,13 @@ def decide(facts: Facts, policy: Policy, now: float) -> Plan:
     draft = Draft(permitted=MODELS, remaining_ms=facts.remaining_ms(now))
     for step in STEPS:
         draft = step(facts, policy, draft)
-    usual = policy.capability(facts.task_type).expected_output_tokens
+    prior = policy.capability(facts.task_type).expected_output_tokens
     return Plan(
         attempts=attempts_for(facts, policy, draft),
         reason=draft.reason,
         fallback_type=draft.fallback_type,
         task_type=facts.task_type,
-        expected_output_tokens=facts.expected_output_tokens(usual),
+        expected_output_tokens=facts.expected_output_tokens(prior),
         steps=draft.steps,
         current_score=draft.current_score,
         score=draft.score,

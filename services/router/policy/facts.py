@@ -139,11 +139,18 @@ class Facts:
     """The router is overloaded and this channel has low priority."""
     complexity: ComplexityFacts = ComplexityFacts()
     session: SessionFacts = SessionFacts()
+    usual_output_tokens: int | None = None
+    """What answers to the task lately had, from the records; None while there are too few."""
 
     def remaining_ms(self, now: float) -> float:
         """Milliseconds of the budget left at `now`, monotonic seconds."""
         return max(0.0, (self.expires_at - now) * 1000.0)
 
-    def expected_output_tokens(self, usual: int) -> int:
-        """Tokens to expect: the usual figure of the task, bounded by the caller's cap."""
-        return min(usual, self.max_output_tokens) if self.max_output_tokens else usual
+    def expected_output_tokens(self, prior: int) -> int:
+        """Tokens to expect: by the records, else the policy's `prior`; within the caller's cap."""
+        usual = prior if self.usual_output_tokens is None else self.usual_output_tokens
+        return self.capped(usual)
+
+    def capped(self, tokens: int) -> int:
+        """`tokens`, within the caller's cap."""
+        return min(tokens, self.max_output_tokens) if self.max_output_tokens else tokens

@@ -52,8 +52,8 @@ def latency(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     """Step 6: the edge while it fits, else the cloud if that fits, else what starts in time."""
     if draft.target not in draft.permitted:
         return draft.passed("latency")
-    usual = policy.capability(facts.task_type).expected_output_tokens
-    tokens = facts.expected_output_tokens(usual)
+    prior = policy.capability(facts.task_type).expected_output_tokens
+    tokens = facts.expected_output_tokens(prior)
     usable = draft.remaining_ms - policy.caps.reserve_ms
     edge_eta = facts.edge.eta_ms(tokens)
     inputs: dict[str, object] = {

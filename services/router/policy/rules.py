@@ -74,9 +74,8 @@ def session(facts: Facts, policy: Policy, draft: Draft) -> Draft:
 def trivial(facts: Facts, policy: Policy, draft: Draft) -> Draft:
     """Step 4: short in, short out and nothing hard in the whole conversation."""
     rule, features = policy.trivial, facts.features
-    expected = facts.expected_output_tokens(
-        policy.capability(facts.task_type).expected_output_tokens
-    )
+    # By the policy's figure and not by the records: a rule must not change with the traffic.
+    expected = facts.capped(policy.capability(facts.task_type).expected_output_tokens)
     hard_history = max(facts.session.scores, default=0.0) >= policy.complexity.low
     hard = features.asks_reasoning or features.computes_amounts or features.has_code
     plain = not (hard or hard_history)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 
 from services.common.vocabulary import Target
 from services.router.policy.config import LatencyPolicy
@@ -13,6 +14,9 @@ _MAX_SAMPLES = 512
 # Under this many samples one slow answer would be the p90, so the prior is kept.
 _MIN_SAMPLES = 5
 _QUANTILE = 0.9
+# So many probes in a row, each in this share of the p90, end a slow spell.
+_PROBES = 3
+_RECOVERED_SHARE = 0.5
 
 
 class CloudLatency:
@@ -23,10 +27,26 @@ class CloudLatency:
             target: deque(maxlen=_MAX_SAMPLES)
             for target in (Target.CLOUD_SMALL, Target.CLOUD_LARGE)
         }
+        self._quick_probes = dict.fromkeys(self._samples, 0)
 
     def took(self, target: Target, duration_ms: float, now: float) -> None:
         """Takes in one whole answer of a cloud tier."""
         self._samples[target].append((now, duration_ms))
+
+    def probed(self, target: Target, duration_ms: float, now: float) -> None:
+        """Takes note of a probe, whose answer `took` has taken in like any other.
+
+        A tier that nobody uses gets no other samples, and nine of ten would have to be quick
+        before a p90 shows it: a few quick probes in a row tell that the slow ones are history.
+        """
+        samples = self._samples[target]
+        slow_ms = _p90(samples)
+        quick = duration_ms < _RECOVERED_SHARE * slow_ms
+        self._quick_probes[target] = self._quick_probes[target] + 1 if quick else 0
+        if self._quick_probes[target] >= _PROBES:
+            self._quick_probes[target] = 0
+            samples.clear()
+            samples.append((now, duration_ms))
 
     def facts(self, prior: LatencyPolicy, now: float) -> dict[Target, CloudFacts]:
         """Both tiers as they are now."""
@@ -41,5 +61,9 @@ class CloudLatency:
             samples.popleft()
         if len(samples) < _MIN_SAMPLES:
             return CloudFacts(prior_ms)
-        ordered = sorted(duration for _, duration in samples)
-        return CloudFacts(ordered[int(_QUANTILE * (len(ordered) - 1))])
+        return CloudFacts(_p90(samples))
+
+
+def _p90(samples: Collection[tuple[float, float]]) -> float:
+    ordered = sorted(duration for _, duration in samples)
+    return ordered[int(_QUANTILE * (len(ordered) - 1))] if ordered else 0.0

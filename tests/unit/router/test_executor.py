@@ -27,6 +27,7 @@ from services.router.ask import Ask
 from services.router.config import RouterBreakers
 from services.router.execute.executor import Errand, Executor
 from services.router.execute.trail import Reply, Trail
+from services.router.policy.config import LatencyPolicy
 from services.router.policy.decide import decide
 from services.router.policy.facts import CloudFacts, Facts, Screening, TextFeatures
 from services.router.state.breakers import Breakers
@@ -311,3 +312,22 @@ def test_text_shown_is_the_text_of_one_source(
     indices = [record.index for record in trail.attempts]
     assert indices == sorted(set(indices))
     assert reply.text.strip() or reply.partial
+
+
+async def test_a_cloud_attempt_given_up_late_counts_as_at_least_so_slow() -> None:
+    models = targets(CLOUD_SMALL=[Began("fake"), 30.0], CLOUD_LARGE=[Began("fake"), 30.0])
+    latency, ask = CloudLatency(), make_ask(budget_ms=300.0)
+    facts = make_facts(
+        expires_at=ask.budget.expires_at,
+        permitted=frozenset({S}),
+        cloud={S: CloudFacts(eta_ms=100.0), L: CloudFacts(eta_ms=100.0)},
+    )
+    executor = Executor(models, latency, Breakers(RouterBreakers()), time.monotonic)
+    for _ in range(5):
+        now = time.monotonic()
+        again = replace(ask, budget=Budget(300, 0, now, now + 0.3))
+        seen = replace(facts, expires_at=again.budget.expires_at)
+        plan = decide(seen, SHIPPED, now)
+        await executor.run(Errand(again, seen, SHIPPED, plan, CollectingSink(), Trail()))
+    assert latency.facts(LatencyPolicy(), time.monotonic())[S].eta_ms >= 200.0
+    assert latency.facts(LatencyPolicy(), time.monotonic())[S].eta_ms < 1_500.0

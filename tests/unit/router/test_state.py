@@ -16,6 +16,7 @@ from services.router.config import RouterSettings
 from services.router.policy.config import LatencyPolicy
 from services.router.policy_store import load_policy
 from services.router.state.cloud_latency import CloudLatency
+from services.router.state.lengths import OutputLengths
 from services.router.tenants import RouterAdmission, Tenants, watch_tenants
 
 KEY = make_key("acme-ci")
@@ -31,6 +32,53 @@ def test_p90_needs_samples_and_forgets_old_ones() -> None:
         latency.took(Target.CLOUD_SMALL, 100.0 * (number + 1), now=0.0)
     assert latency.facts(prior, 1.0)[Target.CLOUD_SMALL].eta_ms == 1_000.0
     assert latency.facts(prior, 301.0)[Target.CLOUD_SMALL].eta_ms == prior.cloud_small_prior_ms
+
+
+def slow_for_a_while() -> CloudLatency:
+    latency = CloudLatency()
+    for _ in range(20):
+        latency.took(Target.CLOUD_SMALL, 9_000.0, now=0.0)
+    return latency
+
+
+def probe(latency: CloudLatency, *durations_ms: float) -> float:
+    for duration_ms in durations_ms:
+        latency.took(Target.CLOUD_SMALL, duration_ms, now=1.0)
+        latency.probed(Target.CLOUD_SMALL, duration_ms, now=1.0)
+    return latency.facts(LatencyPolicy(), 1.0)[Target.CLOUD_SMALL].eta_ms
+
+
+def test_three_quick_probes_end_a_slow_spell() -> None:
+    latency = slow_for_a_while()
+    assert probe(latency, 500.0, 500.0) == 9_000.0
+    assert probe(latency, 500.0) == LatencyPolicy().cloud_small_prior_ms
+
+
+def test_a_slow_probe_between_quick_ones_keeps_the_estimate() -> None:
+    assert probe(slow_for_a_while(), 500.0, 500.0, 8_000.0, 500.0, 500.0) == 9_000.0
+
+
+def test_lengths_are_the_records_once_there_are_enough() -> None:
+    lengths = OutputLengths()
+    for number in range(19):
+        lengths.took("code", 10 * number)
+    lengths.took("code", 0)
+    assert lengths.usual("code") is None
+    lengths.took("code", 190)
+    lengths.took("code", 200)
+    assert lengths.usual("code") == 150
+    assert lengths.usual("open_question") is None
+
+
+def test_lengths_are_read_back_from_the_ledgers_rows() -> None:
+    def row(outcome: str) -> dict[str, object]:
+        return {"task_type": "code", "attempts": [{"outcome": outcome, "output_tokens": 40}]}
+
+    lengths = OutputLengths()
+    lengths.seed([row("ACCEPTED")] * 19 + [row("TIMED_OUT")] * 5)
+    assert lengths.usual("code") is None
+    lengths.seed([row("ACCEPTED")])
+    assert lengths.usual("code") == 40
 
 
 def tenants(**top: object) -> Tenants:

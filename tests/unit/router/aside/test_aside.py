@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from services.common.vocabulary import Level, Reason, Target
 from services.router.aside.compare import compare
+from services.router.aside.probes import ProbeTimes
 from services.router.aside.queue import AsideQueue
 from services.router.aside.results import LateResults
 from services.router.policy.after_reply import Late, Shadow
-from services.router.policy.aside import late_plan, shadow_plan
+from services.router.policy.aside import late_plan, probe_targets, shadow_plan
 from services.router.policy.decide import decide
-from services.router.policy.facts import MODELS, Facts, Screening
+from services.router.policy.facts import MODELS, CloudFacts, EdgeFacts, Facts, Screening
 from services.router.policy.plan import Plan
 from tandem.common.v1 import chat_pb2
 from tandem.router.v1 import router_pb2
@@ -158,3 +159,46 @@ def test_answers_are_compared_by_their_form(
         output.json_schema = "{}"
     found = compare(router_pb2.RouteRequest(output=output), one, other)
     assert (found.by, found.agreement) == (by, agreement)
+
+
+SLOW_CLOUD = {
+    Target.CLOUD_SMALL: CloudFacts(eta_ms=9_000.0),
+    Target.CLOUD_LARGE: CloudFacts(eta_ms=2_500.0),
+}
+SLOW_EDGE = EdgeFacts(up=True, context_tokens=8_192, ttft_ms=9_000.0, tpot_ms=10.0)
+
+
+def probed(
+    facts: Facts, served: Target = Target.CLOUD_LARGE, granted_ms: float = 8_000.0
+) -> set[Target]:
+    return set(probe_targets(facts, SHIPPED, planned(facts), served, granted_ms))
+
+
+def test_a_target_left_for_its_slowness_is_probed() -> None:
+    assert probed(make_facts()) == set()
+    assert probed(make_facts(cloud=SLOW_CLOUD)) == {Target.CLOUD_SMALL}
+    assert probed(make_facts(edge=SLOW_EDGE)) == {Target.EDGE}
+    assert probed(make_facts(cloud=SLOW_CLOUD), served=Target.CLOUD_SMALL) == set()
+    down = replace(SLOW_EDGE, up=False)
+    assert probed(make_facts(edge=down)) == set()
+
+
+def test_a_short_budget_makes_nothing_slow() -> None:
+    assert probed(make_facts(), granted_ms=100.0) == set()
+
+
+def test_no_probe_for_private_requests_for_what_is_not_permitted_or_where_switched_off() -> None:
+    slow = make_facts(cloud=SLOW_CLOUD)
+    assert probed(replace(slow, screening=Screening(("EMAIL",)))) == set()
+    assert probed(replace(slow, keep_on_edge=True)) == set()
+    assert probed(replace(slow, permitted=frozenset({Target.EDGE, Target.CLOUD_LARGE}))) == set()
+    never = SHIPPED.latency.model_copy(update={"probe_every_s": 0.0})
+    quiet = SHIPPED.model_copy(update={"latency": never})
+    assert probe_targets(slow, quiet, planned(slow), Target.EDGE, 8_000.0) == ()
+
+
+def test_probes_are_a_trickle() -> None:
+    times = ProbeTimes()
+    due = [times.due(Target.EDGE, 20.0, now) for now in (0.0, 19.9, 20.0, 25.0)]
+    assert due == [True, False, True, False]
+    assert times.due(Target.CLOUD_SMALL, 20.0, 25.0)
