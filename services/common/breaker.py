@@ -41,7 +41,7 @@ class BreakerSettings(Settings):
 
 @dataclass(eq=False, slots=True)
 class Permit:
-    """Leave for one call, which must say exactly once how it ended."""
+    """Leave for one call, which must say how it ended; `dropped` after that changes nothing."""
 
     breaker: Breaker
     probe: bool

@@ -115,6 +115,25 @@ def test_where_it_goes_and_why(tandem: Tandem, policy: PolicyFile, name: str) ->
     assert result.served[1:3] == (target, reason)
 
 
+def test_the_better_of_both_is_served_and_the_other_ended(
+    tandem: Tandem, policy: PolicyFile
+) -> None:
+    grey = {"low": 1, "high": 10, "large_from": 10, "grey_mode": "shadow_best"}
+    in_force(tandem, policy.write(**grey))
+    tandem.upstream.script({"ttft_ms": 30_000}, {"chunk_ms": 0})
+    slow = tandem.stream(question(EASY, task_type="code"))
+    assert slow.served == ("L0", "EDGE", "GREY_SHADOW", "NONE")
+    tandem.upstream.wait_outcome("disconnected")
+    (row,) = tandem.wait_rows(slow.events[0].decision.request_id)
+    assert [(a["target"], a["outcome"]) for a in row["attempts"]] == [
+        ("CLOUD_SMALL", "CANCELLED"),
+        ("EDGE", "ACCEPTED"),
+    ]
+    quick = tandem.stream(question(EASY, task_type="code"))
+    assert quick.served == ("L2", "CLOUD_SMALL", "GREY_SHADOW", "NONE")
+    eventually(tandem.edge_idle, "the edge's slot given back")
+
+
 def test_yes_do_it_goes_where_the_hard_turn_went(tandem: Tandem, policy: PolicyFile) -> None:
     in_force(tandem, policy.write())
     first = question(HARD, task_type="code", session_id="hard-one")

@@ -19,6 +19,7 @@ from services.common.vocabulary import (
 )
 from services.router.ask import Ask
 from services.router.execute.attempt import AttemptRun, Ended, release_for
+from services.router.execute.duel import Side, duel
 from services.router.execute.judging import Sampler, judging_for
 from services.router.execute.last_resort import last_resort
 from services.router.execute.payload import escalate
@@ -91,15 +92,44 @@ class Executor:
                 trail.attempts.append(skipped_record(move))
                 progress = progress.skipped(move)
             elif isinstance(move, machine.Enter) and permit is not None:
-                quality = progress.failure is FallbackType.QUALITY
-                ended = await self._attempt(errand, move, permit, escalates=quality)
-                hopeless = ended.judgement is not None and ended.judgement.hopeless
-                progress = progress.after(
-                    move, ended.outcome, ended.failure, ended.reason, hopeless=hopeless
-                )
-                if progress.served:
-                    return reply_of(move, ended, progress)
-                await _withdraw(errand, progress, ended)
+                beside = machine.beside(progress, policy, remaining, estimates)
+                if beside is not None:
+                    runs = await self._both(errand, move, permit, beside)
+                    progress = replace(progress, beside=beside.index)
+                else:
+                    quality = progress.failure is FallbackType.QUALITY
+                    runs = [(move, await self._attempt(errand, move, permit, escalates=quality))]
+                for entered, ended in runs:
+                    progress = _after(progress, entered, ended)
+                    if progress.served:
+                        return reply_of(entered, ended, progress)
+                    await _withdraw(errand, progress, ended)
+
+    async def _both(
+        self, errand: Errand, move: machine.Enter, permit: Permit, beside: machine.Enter
+    ) -> list[tuple[machine.Enter, Ended]]:
+        """Runs the first attempt and the edge at once; one that served comes last."""
+        second = self.breakers.admit(beside.attempt.target, self.clock())
+        if second is None:
+            return [(move, await self._attempt(errand, move, permit, escalates=False))]
+        # Text that may be withdrawn would be shown by both.
+        shown = StreamMode.COMMIT if errand.ask.mode is StreamMode.PROVISIONAL else errand.ask.mode
+        ask, entered = replace(errand.ask, mode=shown), {move: permit, beside: second}
+
+        def side(one: machine.Enter) -> Side:
+            return lambda sink: self._attempt(
+                replace(errand, ask=ask, sink=sink), one, entered[one], escalates=False
+            )
+
+        try:
+            ended = await duel({one.attempt.target: side(one) for one in entered}, errand.sink)
+        finally:
+            for leave in entered.values():  # of one that was ended before it began
+                leave.dropped()
+        errand.trail.attempts.sort(key=lambda record: record.index)
+        runs = [(one, ended[one.attempt.target]) for one in entered if one.attempt.target in ended]
+        # Where the first serves, the edge's answer was not needed, and nothing fell back.
+        return runs[:1] if runs and runs[0][1].outcome in machine.SERVED else runs
 
     def _permit(self, plan: Plan, move: machine.Enter) -> Permit | None:
         """Leave to enter an attempt.
@@ -172,6 +202,11 @@ class Executor:
         late = ended.outcome is AttemptOutcome.TIMED_OUT
         if whole or (late and duration_ms > errand.facts.cloud[target].eta_ms):
             self.cloud_latency.took(target, duration_ms, self.clock())
+
+
+def _after(progress: machine.Progress, move: machine.Enter, ended: Ended) -> machine.Progress:
+    hopeless = ended.judgement is not None and ended.judgement.hopeless
+    return progress.after(move, ended.outcome, ended.failure, ended.reason, hopeless=hopeless)
 
 
 def _job(errand: Errand, move: machine.Enter, limit_ms: float) -> Job:

@@ -94,9 +94,10 @@ def judging_for(
     """The judge of an attempt; None where its answer is not judged.
 
     Judged are the edge's answers to tasks that say so, and all that a grey decision or a
-    cascade let the edge try first.
+    cascade let the edge try first, or beside the cloud.
     """
-    wanted = thresholds.task(ask.task_type).judged or plan.reason in _JUDGED_REASONS
+    doubt = plan.reason in _JUDGED_REASONS or plan.shadow_best
+    wanted = thresholds.task(ask.task_type).judged or doubt
     if target is not Target.EDGE or not wanted:
         return None
     return Judging(thresholds, ask, sampler, job)

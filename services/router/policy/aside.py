@@ -27,7 +27,8 @@ def shadow_plan(
     """
     if facts.screening.has_pii or facts.keep_on_edge or served not in _LEVELS:
         return None
-    if plan.shadow is None and drawn >= policy.shadow.share:
+    beside = plan.shadow is not None and not plan.shadow_best  # which ran it in the request's time
+    if not beside and drawn >= policy.shadow.share:
         return None
     other = Target.CLOUD_LARGE if served is Target.EDGE else Target.EDGE
     if other not in facts.permitted:

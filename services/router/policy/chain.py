@@ -59,11 +59,8 @@ def _quick_edge(policy: Policy, draft: Draft) -> list[PlannedAttempt]:
     """One edge attempt after a cloud-first plan, where the policy wants it."""
     if policy.on_large_timeout != "quick_edge" and draft.shadow is not Target.EDGE:
         return []
-    return [
-        PlannedAttempt(
-            Level.L0, Target.EDGE, Reason.UPSTREAM_FAILED, policy.caps.l0, _AFTER_FAILURE
-        )
-    ]
+    reason = draft.reason if draft.shadow_best else Reason.UPSTREAM_FAILED
+    return [PlannedAttempt(Level.L0, Target.EDGE, reason, policy.caps.l0, _AFTER_FAILURE)]
 
 
 def _small_after_large(policy: Policy, draft: Draft) -> list[PlannedAttempt]:

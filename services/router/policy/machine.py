@@ -16,7 +16,7 @@ from services.router.policy.config import Policy
 from services.router.policy.facts import Facts
 from services.router.policy.plan import Plan, PlannedAttempt
 
-_SERVED = frozenset({AttemptOutcome.ACCEPTED, AttemptOutcome.PARTIAL})
+SERVED = frozenset({AttemptOutcome.ACCEPTED, AttemptOutcome.PARTIAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class Progress:
         reason: Why it ended so.
         fallback_type: The first reason for which the first target was left.
         hopeless: The edge's answer was so poor that the small cloud model is passed over.
+        beside: Index of an attempt that ran beside the first; it does not run again.
     """
 
     plan: Plan
@@ -87,6 +88,7 @@ class Progress:
     fallback_type: FallbackType = FallbackType.NONE
     served: bool = False
     hopeless: bool = False
+    beside: int | None = None
 
     def skipped(self, move: Skip) -> Progress:
         """The attempt was not run; what was before still counts as the last failure."""
@@ -94,10 +96,15 @@ class Progress:
         kind = _TYPE_OF_SKIP.get(move.reason, FallbackType.TIMEOUT)
         return replace(
             self,
-            position=move.index + 1,
+            position=self._behind(move.index),
             reason=move.reason if self.failure is None else self.reason,
             fallback_type=kind if first else self.fallback_type,
         )
+
+    def _behind(self, index: int) -> int:
+        if index == self.beside:
+            return self.position
+        return index + 2 if index + 1 == self.beside else index + 1
 
     def after(
         self,
@@ -109,12 +116,12 @@ class Progress:
         hopeless: bool = False,
     ) -> Progress:
         """The attempt ended with `outcome`; `failure` and `reason` say why if it fell short."""
-        if outcome in _SERVED:
-            return replace(self, position=move.index + 1, served=True)
+        if outcome in SERVED:
+            return replace(self, position=self._behind(move.index), served=True)
         first = self.fallback_type is FallbackType.NONE
         return replace(
             self,
-            position=move.index + 1,
+            position=self._behind(move.index),
             failure=failure,
             reason=reason,
             fallback_type=failure if first else self.fallback_type,
@@ -164,6 +171,22 @@ def next_move(
     if estimate.ttft_ms > usable:
         return Skip(index, attempt, cap_ms, eta_ms, Reason.LATENCY_PRESSURE)
     return Enter(index, attempt, cap_ms, eta_ms)
+
+
+def beside(
+    progress: Progress, policy: Policy, remaining_ms: float, estimates: Mapping[Target, Estimate]
+) -> Enter | None:
+    """The edge's attempt that runs at once with the first; None where only the first runs."""
+    plan = progress.plan
+    if not plan.shadow_best or plan.shadow is None or progress.position > 0:
+        return None
+    usable, estimate = remaining_ms - policy.caps.reserve_ms, estimates[plan.shadow]
+    if not estimate.usable or estimate.ttft_ms > usable:
+        return None
+    for index, attempt in enumerate(plan.attempts):
+        if attempt.target is plan.shadow:
+            return Enter(index, attempt, usable, estimate.eta_ms)
+    return None
 
 
 def estimates_of(facts: Facts, expected_output_tokens: int) -> dict[Target, Estimate]:

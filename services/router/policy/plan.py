@@ -53,7 +53,7 @@ class Plan:
         current_score: Complexity 1–10 of the conversation; None where it was not computed.
         score: The same with the session's window.
         shadow: Runs beside the first attempt, in the grey zone.
-        shadow_best: The better of both answers is served.
+        shadow_best: Both run at once and the better answer is served.
     """
 
     attempts: tuple[PlannedAttempt, ...]
