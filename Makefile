@@ -13,7 +13,7 @@ PLAIN_ORT := --override requirements/edge-cpu.overrides
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate bench chaos fuzz soak
+.PHONY: help setup models demo up test test-unit check format gen lock manifests jaeger test-jaeger bench-spine bench-router bench-forms bench-edge bench-pii embedder defaults clean simulate bench chaos fuzz soak follow-docs
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ demo: models ## Set everything up, start the system, ask four questions
 
 up: models ## Start the system and keep it running
 	@tandem up
+
+follow-docs: models ## Type what the documentation tells its readers to, word for word
+	@python -m scripts.follow_docs
 
 test: models ## Set everything up and run all tests
 	@python -m pytest

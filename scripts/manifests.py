@@ -210,15 +210,13 @@ def _checkov() -> Path:
         venv.create(CHECKOV, clear=True, with_pip=True)
         command = [str(CHECKOV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         command += ["--disable-pip-version-check", "--require-hashes", "-r", str(CHECKOV_LOCK)]
-        subprocess.run(command, check=True)  # noqa: S603 - fixed arguments, pinned by hash
+        subprocess.run(command, check=True)
         stamp.write_text(digest, encoding="ascii")
     return CHECKOV / "bin" / "checkov"
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - fixed programs
-        command, capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 if __name__ == "__main__":

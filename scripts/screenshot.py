@@ -24,7 +24,7 @@ def main() -> None:
         raise SystemExit(f"none of {', '.join(_BROWSERS)} is on PATH")
     dark = ["--blink-settings=preferredColorScheme=0"] if "--dark" in sys.argv else []
     with tempfile.TemporaryDirectory() as profile:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [browser, *_FLAGS, *dark, f"--user-data-dir={profile}", "--window-size=1100,5200",
              f"--screenshot={picture}", page.as_uri()],
             capture_output=True, text=True, timeout=120, check=False,
