@@ -1,10 +1,10 @@
 """`make follow-docs`: runs what the documentation tells its readers to type, word for word.
 
 Every `sh` and `python` block of the pages, in order, in this checkout, which is best a fresh
-clone. `make up` stays up for the
-blocks after it. What needs something that is not here (a container engine, a cluster, a key of
-the reader's) is listed as not run, with the reason; of `kubectl`, what works without a cluster is
-run: secrets by a dry run, overlays built and not applied. Exit code 1 where a command failed.
+clone. `make up` stays up for the blocks after it. What needs something that is not here (a
+container engine, a cluster, a key of the reader's) is listed as not run, with the reason; of
+`kubectl`, what works without a cluster is run: secrets by a dry run, overlays built and not
+applied. Exit code 1 where a command failed.
 """
 
 from __future__ import annotations
