@@ -6,6 +6,7 @@ import typer
 
 from cli.evaluate_cache import cache_verifier
 from cli.evaluate_routing import train_complexity
+from cli.train_scorer import train_scorer
 
 train_app = typer.Typer(
     name="train",
@@ -15,3 +16,4 @@ train_app = typer.Typer(
 )
 train_app.command("complexity")(train_complexity)
 train_app.command("cache-verifier")(cache_verifier)
+train_app.command("scorer")(train_scorer)

@@ -96,17 +96,24 @@ def fit(
     """
     table = np.array([features(row.question, row.found) for row in rows])
     right = np.array([row.weak_right for row in rows], dtype=np.float64)
-    _check(right)
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
-    strength = _strength(table, right, folds)
-    unseen = cross_val_predict(_model(strength), table, right, cv=folds, method="predict_proba")[
-        :, 1
-    ]
+    scorer, unseen = learn(table, right, seed)
     calibrator = _calibrator(unseen, right)
     judged = np.array([calibrator.probability(score) for score in unseen])
     expected = least_escalation(curve(judged, rows), within, confidence)
-    model = _model(strength).fit(table, right)
-    return Judge(_scorer(model), calibrator, expected.threshold, expected)
+    return Judge(scorer, calibrator, expected.threshold, expected)
+
+
+def learn(table: Floats, right: Floats, seed: int = 0) -> tuple[LearnedScorer, Floats]:
+    """A scorer of rows of features, and what models of the other folds say of each row.
+
+    Raises:
+        BadData: Too few rows, or all answers right or wrong; says how many are needed.
+    """
+    _check(right)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    model = _model(_strength(table, right, folds))
+    unseen = cross_val_predict(model, table, right, cv=folds, method="predict_proba")[:, 1]
+    return _scorer(model.fit(table, right)), unseen
 
 
 def _check(right: Floats) -> None:

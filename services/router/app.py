@@ -108,7 +108,7 @@ class RouterApp:
             time.monotonic,
             quality=gatherer.quality,
             lengths=self._lengths,
-            sampler=edge_target,
+            doubter=edge_target,
         )
         recorder = Recorder(self._ledger.writer)
         results = LateResults(time.monotonic)

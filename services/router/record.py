@@ -16,6 +16,7 @@ from services.router.execute.judging import prompt_id
 from services.router.execute.trail import AttemptRecord, Reply, Trail
 from services.router.ledger.entry import Ledger
 from services.router.measure import Measure
+from services.router.policy.judge import Judgement
 
 _log = structlog.get_logger()
 
@@ -116,6 +117,7 @@ def _judged(trail: Trail) -> dict[str, Any]:
             "second_signal_from": second,
             "accept_from": accept,
             "band": judged.band,
+            "signals": {name: round(value, 4) for name, value in judged.signals.items()},
         },
     }
 
@@ -136,7 +138,16 @@ def _attempt(record: AttemptRecord) -> dict[str, Any]:
         "output_tokens": record.usage.output_tokens,
         "cost_micro_usd": record.usage.cost_micro_usd,
         **({"payload_tokens": list(record.payload_tokens)} if record.payload_tokens else {}),
+        **_score(record.judgement),
     }
+
+
+def _score(judged: Judgement | None) -> dict[str, float]:
+    """What `tandem calibrate` maps, of the answers of whatever model were judged."""
+    if judged is None or judged.raw is None:
+        return {}
+    sure = {} if judged.confidence is None else {"confidence": judged.confidence}
+    return {"confidence_raw": judged.raw, **sure}
 
 
 def _describe_span(trail: Trail, policy_version: str) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from services.router.execute.judging import prompt_id
+from tandem.router.v1 import router_pb2
 from tests.e2e.conftest import BURN
 from tests.e2e.harness import Tandem, question
 
@@ -26,6 +30,13 @@ tasks:
       hard_to_please: {validate_from: 0.4, second_signal_from: 0.5, accept_from: 0.99}
   keyword_extraction:
     judged: true
+  text_correction:
+    judged: true
+    bands: {low: 0.8, high: 0.99}
+  slot_extraction:
+    judged: true
+    self_report: true
+    bands: {validate_from: 0.4, second_signal_from: 0.5, accept_from: 0.99}
 calibrations:
 - task: keyword_extraction
   model_id: another
@@ -33,7 +44,19 @@ calibrations:
   signals: [logprob]
   scores: [0]
   values: [1]
-"""
+- task: text_correction
+  model_id: small
+  prompt_id: PROMPT
+  signals: [logprob]
+  scores: [0, 1]
+  values: [0, 1]
+- task: text_correction
+  model_id: fake-burn-1
+  prompt_id: PROMPT
+  signals: [logprob]
+  scores: [0, 1]
+  values: [0.8, 0.9]
+""".replace("PROMPT", prompt_id(router_pb2.RouteRequest()))
 SAY = "[[say:The sky is blue. It is.]]"
 
 
@@ -42,7 +65,12 @@ def tandem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tandem]:
     folder = Path(tmp_path_factory.mktemp("judging"))
     file = folder / "thresholds.yaml"
     file.write_text(THRESHOLDS, encoding="utf-8")
-    system = Tandem(folder, SURE, router={"TANDEM_ROUTER__THRESHOLDS_FILE": str(file)})
+    system = Tandem(
+        folder,
+        SURE,
+        router={"TANDEM_ROUTER__THRESHOLDS_FILE": str(file)},
+        cloud={"TANDEM_CLOUD__TIERS__SMALL__LOGPROBS": "true"},
+    )
     yield system
     system.close()
 
@@ -109,3 +137,32 @@ def test_the_ledger_keeps_confidence_and_bands(tandem: Tandem) -> None:
     (row,) = tandem.wait_rows(request_id)
     assert 0.6 < row["confidence"] < 0.85
     assert '"band": "escalate"' in row["bands"]
+
+
+def test_a_small_cloud_answer_that_hedges_goes_on_to_the_large_model(tandem: Tandem) -> None:
+    tandem.upstream.script({"text": "I have no idea at all."}, model="small")
+    assert served(tandem, "checked") == ("L3", "CLOUD_LARGE", "LOW_CONFIDENCE", "QUALITY")
+    assert [seen["model"] for seen in tandem.upstream.seen()] == ["small", "large"]
+
+
+@pytest.mark.parametrize(("logprob", "target"), [(-0.1, "CLOUD_SMALL"), (-0.5, "CLOUD_LARGE")])
+def test_a_small_cloud_answer_is_judged_by_the_map_of_its_model(
+    tandem: Tandem, logprob: float, target: str
+) -> None:
+    tandem.upstream.script({"logprob": logprob}, model="small")
+    result = tandem.stream(question(f"mend this {SAY}", task_type="text_correction"))
+    assert result.served == (
+        "L2" if target == "CLOUD_SMALL" else "L3", target, "LOW_CONFIDENCE", "QUALITY"
+    )  # fmt: skip
+    (row,) = tandem.wait_rows(result.events[0].decision.request_id)
+    scores = [one.get("confidence_raw") for one in row["attempts"]]
+    assert scores[1] == pytest.approx(math.exp(logprob))
+
+
+def test_in_doubt_the_model_is_asked_about_its_own_answer(tandem: Tandem) -> None:
+    result = tandem.stream(question(f"sky? {SAY}", task_type="slot_extraction"))
+    assert result.served == ("L2", "CLOUD_SMALL", "SECOND_SIGNAL", "QUALITY")
+    (row,) = tandem.wait_rows(result.events[0].decision.request_id)
+    signals = json.loads(row["bands"])["signals"]
+    assert set(signals) == {"logprob", "agreement", "self_report"}
+    assert 0.0 < signals["self_report"] < 1.0

@@ -38,6 +38,7 @@ class Behaviour:
         done: Whether `[DONE]` ends the stream.
         tool_calls: (name, arguments) pairs, each streamed in two pieces.
         model: As said in the chunks; empty: as asked.
+        logprob: Of each chunk's token, where log-probabilities are asked for; 0: not told.
     """
 
     text: str = DEFAULT_TEXT
@@ -61,6 +62,7 @@ class Behaviour:
     done: bool = True
     tool_calls: tuple[tuple[str, str], ...] = ()
     model: str = ""
+    logprob: float = 0.0
 
     def lines(self, body: dict[str, Any]) -> Iterator[str]:
         """The SSE data lines of the whole answer."""
@@ -138,7 +140,9 @@ class Behaviour:
         finish: str | None = None,
         usage: Any = None,
     ) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": finish}
+        if self.logprob and body.get("logprobs") and delta.get("content"):
+            choice["logprobs"] = {"content": [{"logprob": self.logprob}]}
         chunk = {"id": "fake", "object": "chat.completion.chunk", "model": self._model(body)}
         return json.dumps({**chunk, "choices": [choice], "usage": usage})
 

@@ -6,7 +6,8 @@ import json
 import re
 from collections import Counter
 
-_WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_]+")
+# A number keeps its sign and its separators: -5 is not 5.
+_WORD = re.compile(r"[\u4e00-\u9fff]|(?<!\w)-?\d+(?:[.,]\d+)*|[^\W_]+")
 
 
 def likeness(one: str, other: str) -> float:
@@ -17,15 +18,23 @@ def likeness(one: str, other: str) -> float:
     """
     if _as_json(one) is not None and _as_json(one) == _as_json(other):
         return 1.0
-    left, right = _words(one), _words(other)
+    left, right = Counter(_words(one)), Counter(_words(other))
     if left == right:
         return 1.0 if left or one.strip() == other.strip() else 0.0
     common = (left & right).total()
     return 2.0 * common / (left.total() + right.total())
 
 
-def _words(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text.casefold()))
+def normal_form(text: str) -> str:
+    """Equal for answers that are equal as JSON or without case and punctuation."""
+    read = _as_json(text)
+    if read is not None:
+        return json.dumps(read, sort_keys=True, ensure_ascii=False)
+    return " ".join(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def _as_json(text: str) -> object:

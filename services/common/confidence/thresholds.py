@@ -12,6 +12,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from services.common.confidence.calibrator import Calibrator, Identity, Isotonic
+from services.common.confidence.learned import LearnedScorer
 from services.common.confidence.signals import Signal
 from services.common.settings import Settings
 
@@ -112,8 +113,30 @@ class Calibration(Settings):
         return Isotonic(self.scores, self.values)
 
 
+class Scorer(Settings):
+    """A learned scorer, good for one task, model and prompt; see `LearnedScorer`."""
+
+    task: str
+    model_id: str
+    prompt_id: str
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    weights: tuple[float, ...]
+    offset: float
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _ = self.learned
+        return self
+
+    @property
+    def learned(self) -> LearnedScorer:
+        """The scorer itself."""
+        return LearnedScorer(self.means, self.scales, self.weights, self.offset)
+
+
 class TaskJudging(Settings):
-    """How one task's edge answers are judged.
+    """How one task's answers are judged: the edge's, and the small cloud model's.
 
     `judged: false` leaves the output contract as the only check, and text streams at once.
     """
@@ -123,6 +146,8 @@ class TaskJudging(Settings):
     intents: dict[str, Bands] = Field(default_factory=dict)
     samples: int = Field(default=3, ge=2, le=5)
     """Samples of the second signal, drawn at `sample_temperature`."""
+    self_report: bool = False
+    """In doubt the model is also asked whether its answer is right."""
 
 
 class Thresholds(Settings):
@@ -134,6 +159,7 @@ class Thresholds(Settings):
             Signal.LOGPROB: 0.5,
             Signal.AGREEMENT: 0.3,
             Signal.SELF_REPORT: 0.2,
+            Signal.SCORER: 1.0,
         }
     )
     tasks: dict[str, TaskJudging] = Field(default_factory=dict)
@@ -143,6 +169,7 @@ class Thresholds(Settings):
     worst_token_logprob: float = Field(default=-9.0, le=0)
     """An answer with a less likely token is never accepted unchecked."""
     calibrations: tuple[Calibration, ...] = ()
+    scorers: tuple[Scorer, ...] = ()
 
     def task(self, name: str) -> TaskJudging:
         """The task's own settings, or those of a task that is not judged."""
@@ -157,8 +184,25 @@ class Thresholds(Settings):
         self, task: str, model_id: str, prompt_id: str, signals: frozenset[Signal]
     ) -> Fitted:
         """What maps the score of these signals, of this model under this prompt."""
-        mine = [one for one in self.calibrations if one.task == task]
-        for one in mine:
-            if (one.model_id, one.prompt_id, one.signals) == (model_id, prompt_id, signals):
-                return Fitted(one.curve, one.top_is_sound, refused=False)
-        return Fitted(Identity(), top_is_sound=False, refused=bool(mine))
+        fitted = self.map_for(task, model_id, prompt_id, signals)
+        if fitted is not None:
+            return Fitted(fitted.curve, fitted.top_is_sound, refused=False)
+        others = any(one.task == task for one in self.calibrations)
+        return Fitted(Identity(), top_is_sound=False, refused=others)
+
+    def map_for(
+        self, task: str, model_id: str, prompt_id: str, signals: frozenset[Signal]
+    ) -> Calibration | None:
+        """The map fitted for exactly these."""
+        wanted = (task, model_id, prompt_id, signals)
+        for one in self.calibrations:
+            if (one.task, one.model_id, one.prompt_id, one.signals) == wanted:
+                return one
+        return None
+
+    def scorer(self, task: str, model_id: str, prompt_id: str) -> LearnedScorer | None:
+        """The learned scorer of this model under this prompt."""
+        for one in self.scorers:
+            if (one.task, one.model_id, one.prompt_id) == (task, model_id, prompt_id):
+                return one.learned
+        return None

@@ -79,7 +79,7 @@ def open_channel(
 
 
 @asynccontextmanager
-async def open_stream(
+async def open_call(
     method: Any,
     request: Any,
     *,
@@ -89,10 +89,10 @@ async def open_stream(
     request_id: str,
     metadata: Sequence[tuple[str, str]] = (),
 ) -> AsyncIterator[Any]:
-    """Opens a server stream with budget, trace and request id; cancels it on the way out.
+    """Opens a call with budget, trace and request id; cancels what still runs on the way out.
 
     Args:
-        method: A stub's unary-stream method.
+        method: A stub's method: a stream is iterated over, a unary call awaited.
         request: The request message.
         name: `package.Service/Method`, the span's name.
         budget: The budget of the call being served.
@@ -104,7 +104,7 @@ async def open_stream(
         RemoteError: The call failed; carries status, reason and retry delay.
     """
     span = _client_span(name)
-    stream = method(
+    call = method(
         request,
         timeout=cap_ms / 1000.0,
         metadata=(
@@ -116,7 +116,7 @@ async def open_stream(
     )
     code = grpc.StatusCode.OK
     try:
-        yield stream
+        yield call
     except grpc.aio.AioRpcError as exc:
         code = exc.code()
         raise error_from_rpc(exc) from exc
@@ -124,7 +124,7 @@ async def open_stream(
         code = grpc.StatusCode.CANCELLED
         raise
     finally:
-        stream.cancel()
+        call.cancel()
         span.set_attribute(names.RPC_STATUS, code.value[0])
         if code is not grpc.StatusCode.OK:
             span.set_status(Status(StatusCode.ERROR, code.name))

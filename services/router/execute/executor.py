@@ -20,7 +20,7 @@ from services.common.vocabulary import (
 from services.router.ask import Ask
 from services.router.execute.attempt import AttemptRun, Ended, release_for
 from services.router.execute.duel import Side, duel
-from services.router.execute.judging import Sampler, judging_for
+from services.router.execute.judging import judging_for
 from services.router.execute.last_resort import last_resort
 from services.router.execute.payload import escalate
 from services.router.execute.results import (
@@ -31,6 +31,7 @@ from services.router.execute.results import (
     skipped_record,
     tell_breaker,
 )
+from services.router.execute.second_signal import Doubter
 from services.router.execute.sink import Sink
 from services.router.execute.trail import Reply, Trail
 from services.router.policy import machine
@@ -70,8 +71,8 @@ class Executor:
     clock: Callable[[], float]
     quality: EdgeQuality = field(default_factory=EdgeQuality)
     lengths: OutputLengths = field(default_factory=OutputLengths)
-    sampler: Sampler | None = None
-    """Draws further samples of the edge, as a second signal."""
+    doubter: Doubter | None = None
+    """Asks the edge again, as a second signal."""
 
     async def run(self, errand: Errand) -> Reply:
         """Tries the plan's attempts in order until one serves; L4 always does."""
@@ -103,7 +104,7 @@ class Executor:
                     progress = _after(progress, entered, ended)
                     if progress.served:
                         return reply_of(entered, ended, progress)
-                    await _withdraw(errand, progress, ended)
+                    await _withdraw(errand, progress, entered, ended)
 
     async def _both(
         self, errand: Errand, move: machine.Enter, permit: Permit, beside: machine.Enter
@@ -147,6 +148,12 @@ class Executor:
             return None
         return self.breakers.insist(target)
 
+    def _large_follows(self, plan: Plan, move: machine.Enter) -> bool:
+        """Whether the large model can be asked after this attempt."""
+        now, large = self.clock(), Target.CLOUD_LARGE
+        later = {attempt.target for attempt in plan.attempts[move.index + 1 :]}
+        return large in later and not self.breakers.open(large, now)
+
     async def _attempt(
         self, errand: Errand, move: machine.Enter, permit: Permit, *, escalates: bool
     ) -> Ended:
@@ -154,7 +161,14 @@ class Executor:
         ask, policy, trail = errand.ask, errand.policy, errand.trail
         final_ms = max(move.cap_ms, ask.budget.remaining_ms(started) - policy.caps.reserve_ms)
         job = _job(errand, move, move.cap_ms)
-        judging = judging_for(policy.thresholds, errand.plan, ask, target, self.sampler, job)
+        judging = judging_for(
+            policy.thresholds,
+            errand.plan,
+            target,
+            job,
+            self.doubter,
+            large_follows=self._large_follows(errand.plan, move),
+        )
         judged = judging is not None or not ask.free_text
         release = release_for(ask.mode, policy.commit_tokens, judged=judged)
         if release.mode is not StreamMode.HOLD:
@@ -185,7 +199,8 @@ class Executor:
                 trail.attempts.append(replace(record, payload_tokens=payload_tokens))
                 tell_breaker(permit, move, ended, self.clock())
                 describe(span, ended)
-        trail.judgement = ended.judgement or trail.judgement
+        if target is Target.EDGE:
+            trail.judgement = ended.judgement or trail.judgement
         self._learn(errand, target, ended, duration_ms)
         return ended
 
@@ -251,10 +266,14 @@ async def _last_resort(errand: Errand, move: machine.LastResort) -> Reply:
     return reply
 
 
-async def _withdraw(errand: Errand, progress: machine.Progress, ended: Ended) -> None:
+async def _withdraw(
+    errand: Errand, progress: machine.Progress, move: machine.Enter, ended: Ended
+) -> None:
     """The attempt fell short: keeps its text as a draft, and takes back what was shown."""
     trail = errand.trail
-    if ended.text and not trail.draft:
+    # A whole answer of the small cloud model is a better draft than the edge's.
+    better = ended.judgement is not None and move.attempt.target in CLOUD
+    if ended.text and (better or not trail.draft):
         trail.draft, trail.draft_model_id = ended.text, ended.model_id
     if trail.first_text_at is not None:
         rest = errand.plan.attempts[progress.position :]

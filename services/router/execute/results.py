@@ -79,6 +79,7 @@ def ran_record(move: machine.Enter, ended: Ended, duration_ms: float) -> Attempt
         model_id=ended.model_id,
         error_reason=ended.error_reason,
         usage=ended.usage,
+        judgement=ended.judgement,
     )
 
 

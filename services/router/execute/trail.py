@@ -28,6 +28,8 @@ class AttemptRecord:
     usage: chat_pb2.Usage = field(default_factory=chat_pb2.Usage)
     payload_tokens: tuple[int, int] | None = None
     """Of an escalation: estimated prompt tokens before and after trimming."""
+    judgement: Judgement | None = None
+    """Of its answer, where that was judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Trail:
         first_text_at: Monotonic seconds at which text was first shown.
         draft: A whole answer that was judged and not served, for L4.
         candidate: What another policy would have done, in a dry run.
-        judgement: Of the last answer that was judged.
+        judgement: Of the last answer of the edge that was judged.
         stale: A stored answer that is too old or not quite like, for L4.
     """
 

@@ -1,10 +1,13 @@
-"""Judges an edge answer by its signals (design, section 4). Pure."""
+"""Judges answers of the edge and of the small cloud model by their signals (design, section 4).
+
+Pure.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from services.common.confidence.signals import Signal, combine
 from services.common.confidence.thresholds import Band, Bands, Thresholds
@@ -63,6 +66,7 @@ class Judgement:
     confidence: float | None
     bands: Bands
     reason: Reason
+    signals: Mapping[Signal, float] = field(default_factory=dict)
 
 
 def judge(
@@ -76,6 +80,33 @@ def judge(
         answered: What is known of it.
         second_done: No further signal can be had; the middle bands decide now.
     """
+    judged = _judged(thresholds, subject, answered, second_done)
+    return replace(judged, signals=answered.signals)
+
+
+def judge_small(thresholds: Thresholds, subject: Subject, answered: Answered) -> Judgement:
+    """Says whether the small cloud model's answer is good enough, or the large one is asked.
+
+    What its score means only a map of its own can say; without one it is kept unless it
+    hedges. There is no second signal.
+    """
+    bands = thresholds.bands(subject.task, subject.intent)
+    score = combine(answered.signals, thresholds.weights)
+    raw, confidence = None if score is None else score.value, None
+    if score is not None:
+        fitted = thresholds.map_for(
+            subject.task, subject.model_id, subject.prompt_id, score.signals
+        )
+        confidence = fitted.curve.probability(score.value) if fitted else None
+    low = confidence is not None and confidence < bands.edges[0]
+    if answered.hedged or low:
+        return _verdict(Band.ESCALATE, bands, raw, confidence, Reason.LOW_CONFIDENCE)
+    return _verdict(Band.ACCEPT, bands, raw, confidence, Reason.DEFAULT, kept=True)
+
+
+def _judged(
+    thresholds: Thresholds, subject: Subject, answered: Answered, second_done: bool
+) -> Judgement:
     bands = thresholds.bands(subject.task, subject.intent)
     score = combine(answered.signals, thresholds.weights)
     if score is None:

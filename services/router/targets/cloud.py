@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from services.common.identity import CLAIM_KEY, service_token, sign_claim
-from services.common.rpc.outward import open_stream
+from services.common.rpc.outward import open_call
 from services.common.vocabulary import Target
 from services.router.targets.base import Began, Done, Job, ModelEvent, Piece
 from services.router.targets.prompting import system_text
@@ -34,7 +34,7 @@ class CloudTarget:
         """See `ModelTarget.open`."""
         ask = job.ask
         claim = sign_claim(self._secret, ask.tenant.name, time.time(), ask.caller_key)
-        async with open_stream(
+        async with open_call(
             self._stub.Generate,
             self._request(job),
             name=_METHOD,

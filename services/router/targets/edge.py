@@ -8,13 +8,17 @@ from typing import Any
 
 import grpc
 
-from services.common.rpc.outward import open_stream
+from services.common.rpc.outward import open_call
 from services.common.vocabulary import Level
 from services.router.targets.base import Began, Done, Job, ModelEvent, Piece
 from services.router.targets.prompting import recent_turns, system_text
+from tandem.common.v1 import chat_pb2
 from tandem.edge.v1 import edge_pb2, edge_pb2_grpc
 
-_METHOD = "tandem.edge.v1.EdgeWorkerService/Generate"
+_GENERATE = "tandem.edge.v1.EdgeWorkerService/Generate"
+_CLASSIFY = "tandem.edge.v1.EdgeWorkerService/Classify"
+_YES, _NO = "yes", "no"
+_IS_IT_RIGHT = "Is the answer to the question right? Say yes if it is right, no if it is wrong."
 
 
 class EdgeTarget:
@@ -26,10 +30,10 @@ class EdgeTarget:
     @asynccontextmanager
     async def open(self, job: Job) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         """See `ModelTarget.open`."""
-        async with open_stream(
+        async with open_call(
             self._stub.Generate,
             self._request(job),
-            name=_METHOD,
+            name=_GENERATE,
             budget=job.ask.budget,
             cap_ms=job.limit_ms,
             request_id=job.ask.request_id,
@@ -46,10 +50,10 @@ class EdgeTarget:
         request.samples = count
         request.sampling.temperature = temperature
         texts = [""] * count
-        async with open_stream(
+        async with open_call(
             self._stub.Generate,
             request,
-            name=_METHOD,
+            name=_GENERATE,
             budget=job.ask.budget,
             cap_ms=job.limit_ms,
             request_id=job.ask.request_id,
@@ -58,6 +62,32 @@ class EdgeTarget:
                 if response.WhichOneof("event") == "delta":
                     texts[response.delta.sample] += response.delta.text
         return texts
+
+    async def self_report(self, job: Job, text: str) -> float:
+        """The model's own probability that `text` answers the last turn rightly.
+
+        P(True) of Kadavath et al. 2022 (arXiv 2207.05221): one prefill, normalized over two
+        labels.
+
+        Raises:
+            RemoteError: The worker failed or refused.
+        """
+        question = job.ask.request.messages[-1].content
+        request = edge_pb2.ClassifyRequest(
+            text=f"Question: {question}\n\nAnswer: {text}",
+            labels=chat_pb2.Labels(values=[_YES, _NO]),
+            instruction=_IS_IT_RIGHT,
+        )
+        async with open_call(
+            self._stub.Classify,
+            request,
+            name=_CLASSIFY,
+            budget=job.ask.budget,
+            cap_ms=job.limit_ms,
+            request_id=job.ask.request_id,
+        ) as call:
+            response = await call
+        return next(float(one.probability) for one in response.labels if one.label == _YES)
 
     def _request(self, job: Job) -> edge_pb2.GenerateRequest:
         request, degraded = job.ask.request, job.level is Level.L1

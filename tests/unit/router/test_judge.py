@@ -167,6 +167,12 @@ def test_likeness_is_of_content() -> None:
     assert likeness("yes", "no") == 0.0
 
 
+def test_a_number_of_another_sign_or_size_is_another_answer() -> None:
+    assert likeness("-5", "5") == 0.0
+    assert likeness("3.5", "3 5") < 1.0
+    assert likeness("1,200", "1,200.") == 1.0
+
+
 def test_the_mean_log_probability_becomes_a_share() -> None:
     assert logprob_signal(0.0) == 1.0
     assert math.isclose(logprob_signal(-1.0), math.exp(-1))
